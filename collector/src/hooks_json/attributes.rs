@@ -1,15 +1,16 @@
-//! Keeps extended attributes when a file is replaced: notes of its owner, labels of a security module, the access control list.
+//! Keeps extended attributes when a file is replaced: the owner's notes, labels of a security module, the access
+//! control list.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Longest list of names, and longest value, that a file system of Linux gives.
+/// Maximum length of a list of names, and of a value, on Linux file systems.
 #[cfg(target_os = "linux")]
 const MAX_BYTES: usize = 64 << 10;
 
-/// Copies the attributes of the file at `old`, which need not exist, to `new`. A system attribute that this account may not set
-/// keeps the value that the system gives new files.
+/// Copies the attributes of the file at `old`, which need not exist, to `new`. If this account may not set a system
+/// attribute, the new file keeps the value that the system gave it.
 #[cfg(target_os = "linux")]
 pub(super) fn keep(old: &Path, new: &File) -> io::Result<()> {
     use rustix::fs::{XattrFlags, fsetxattr, lgetxattr, llistxattr};
@@ -17,7 +18,7 @@ pub(super) fn keep(old: &Path, new: &File) -> io::Result<()> {
 
     let mut names = vec![0_u8; MAX_BYTES];
     let len = match llistxattr(old, &mut names[..]) {
-        // No file, or a file system without attributes.
+        // There is no such file, or its file system has no attributes.
         Err(Errno::NOENT | Errno::NOTSUP) => return Ok(()),
         len => len?,
     };

@@ -18,7 +18,7 @@ use super::recognise::{self, recognise};
 use crate::config::position;
 use crate::text;
 
-/// Seconds above which Cursor itself warns of a timeout.
+/// Cursor itself warns about a timeout above this, in seconds.
 const TIMEOUT_LONG_SECONDS: f64 = 3_600.0;
 /// The hook program's own deadline, seconds.
 const TIMEOUT_LEAST_SECONDS: f64 = 5.0;
@@ -39,9 +39,10 @@ pub(crate) struct Remark {
 /// The consequence of a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// `version` is missing or no positive whole number: Cursor ignores the file.
+    /// `version` is missing or not a positive whole number. Cursor ignores the file.
     Version,
-    /// `version` is a later one than hookspan knows. Cursor takes any positive whole number; `install` leaves the file alone.
+    /// `version` is later than the versions that hookspan knows. Cursor accepts any positive whole number, but
+    /// `install` does not change such a file.
     NewerVersion,
     /// Cursor ignores the file.
     Void,
@@ -53,7 +54,7 @@ pub(crate) enum Kind {
     Altered,
 }
 
-/// An entry that runs hookspan, or is meant to.
+/// An entry that runs hookspan or was meant to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ours {
     /// The event it stands under.
@@ -62,7 +63,7 @@ pub(crate) struct Ours {
     pub command: String,
     /// How it is written.
     pub shape: Shape,
-    /// Whether it stands in a group as Claude's settings have them, which Cursor does not read.
+    /// Whether it stands in a group, as in Claude's settings. Cursor does not read groups.
     pub grouped: bool,
     /// Line, from 1.
     pub line: usize,
@@ -77,7 +78,8 @@ pub(crate) enum Shape {
     Own(Line),
     /// For another operating system, whose paths this one cannot run.
     OtherSystem,
-    /// Some other text that names the hook program: a variable in front, a shell around it, something behind it.
+    /// Another text that names the hook program: with a variable before it, inside a shell command, or with something
+    /// after it.
     Other,
 }
 
@@ -112,7 +114,7 @@ impl Audit {
     }
 }
 
-/// How many entries of a hooks.json run hookspan; 0 when the file is not there or cannot be read.
+/// Number of entries of a hooks.json that run hookspan; 0 if the file is missing or cannot be read.
 #[must_use]
 pub(crate) fn events(path: &Path) -> usize {
     let text = HooksFile::read(path).ok().and_then(|file| file.text).unwrap_or_default();
@@ -304,7 +306,7 @@ impl<'a> Auditor<'a, '_> {
         if !text.contains(sign) {
             return;
         }
-        // A block comment does harm only if it has an end.
+        // A block comment does harm only if it is closed.
         let rest = self.document.text.get(at..).unwrap_or_default();
         let ends = rest.split_once("/*").is_some_and(|(_, behind)| behind.contains("*/"));
         if sign == "//" || ends {
@@ -339,14 +341,15 @@ fn is_everything(value: &Value<'_>) -> bool {
     matches!(value, Value::StringLit(text) if text.value.is_empty() || text.value == "*")
 }
 
-/// Whether JavaScript takes it as a regular expression, or as one of the two that mean everything.
+/// Whether JavaScript accepts the value as a regular expression, or whether it is one of the two values that match
+/// everything.
 fn is_matcher(value: &Value<'_>) -> bool {
     let Value::StringLit(text) = value else { return false };
     is_everything(value) || is_regular_expression(&text.value)
 }
 
-/// Returns `false` only for patterns that JavaScript certainly rejects. Both languages reject these faults. They differ about
-/// others, such as lookaround or an unescaped brace.
+/// Returns `false` only for patterns that JavaScript certainly rejects. Rust and JavaScript both reject these. They
+/// differ about others, such as lookaround or an unescaped brace.
 fn is_regular_expression(pattern: &str) -> bool {
     use regex_syntax::ast::ErrorKind;
     let Err(error) = regex_syntax::ast::parse::Parser::new().parse(pattern) else { return true };
@@ -354,18 +357,18 @@ fn is_regular_expression(pattern: &str) -> bool {
         ErrorKind::GroupUnclosed | ErrorKind::GroupUnopened | ErrorKind::EscapeUnexpectedEof => {
             true
         }
-        // JavaScript takes a brace that repeats nothing for a character.
+        // JavaScript reads a brace that repeats nothing as a literal character.
         ErrorKind::RepetitionMissing => {
             pattern.as_bytes().get(error.span().start.offset) != Some(&b'{')
         }
-        // A second bracket inside a class is a character in JavaScript and a nested class here.
+        // A second bracket inside a class is a literal character in JavaScript, and a nested class in Rust.
         ErrorKind::ClassUnclosed => pattern.matches('[').count() == 1 && !pattern.contains(']'),
         _ => false,
     };
     !refused
 }
 
-/// How a command that runs the hook program is written; `None` when it does not run it.
+/// The form of a command that runs the hook program; `None` if it does not run it.
 fn shape(command: &str) -> Option<Shape> {
     let found = recognise(command)?;
     Some(match (Line::read(command), found.form) {

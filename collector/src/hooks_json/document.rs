@@ -1,4 +1,4 @@
-//! A parsed hooks.json that remembers where everything is in the text.
+//! A parsed hooks.json that knows the position of everything in the text.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub struct Broken {
     pub what: String,
 }
 
-/// The text and its structure. `root` is `None` when there is nothing but space and comments.
+/// The text and its structure. `root` is `None` if the text contains only space and comments.
 pub struct Document<'a> {
     /// The text.
     pub text: &'a str,
@@ -34,7 +34,7 @@ pub struct Document<'a> {
 /// A `{}` or `[]` and its content, with offsets.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
-    /// Offsets: the opening bracket, and behind the closing bracket.
+    /// Offset of the opening bracket, and offset after the closing bracket.
     pub range: Range,
     /// Properties or elements.
     pub items: Vec<Range>,
@@ -47,7 +47,7 @@ pub struct Found {
     pub event: String,
     /// Its `command`, where it has one.
     pub command: Option<String>,
-    /// Its place in the array of its event.
+    /// The hook's index in the array of its event.
     pub index: usize,
     /// Its keys, in order.
     pub keys: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether it is one of our entries, in the form that `install` writes. `own_entries` finds the other forms.
+    /// Whether it is an entry of ours in the form that `install` writes. `own_entries` finds other forms.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         let found = self.command.as_deref().and_then(recognise::recognise);
@@ -69,9 +69,9 @@ impl Found {
 pub struct Command {
     /// The event it stands under.
     pub event: String,
-    /// Its place in the array of its event; of its group, if it is in one.
+    /// The command's index in the array of its event, or in its group if it is in one.
     pub index: usize,
-    /// How many hooks its group has; `None`: it is in none.
+    /// Number of hooks in its group; `None` if it is in no group.
     pub group: Option<usize>,
     /// Line in the file.
     pub line: usize,
@@ -81,7 +81,8 @@ pub struct Command {
     pub command: String,
 }
 
-/// Converts growing offsets to line and column, counting through the text once.
+/// Converts offsets to lines and columns. Offsets must be given in ascending order, so that the text is counted only
+/// once.
 struct Places<'a> {
     text: &'a str,
     offset: usize,
@@ -160,7 +161,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Readers disagree about which of two equal keys counts, so editing one of them might have no effect.
+    /// If a key occurs twice, programs disagree about which one counts. So editing one of them might have no effect.
     fn check_unique(&self, object: &Object<'_>) -> Result<(), Broken> {
         let mut seen = BTreeSet::new();
         for property in &object.properties {
@@ -205,7 +206,7 @@ impl<'a> Document<'a> {
         found
     }
 
-    /// Every command, in the order of the file: those of hooks, and those in groups as Claude's settings have them.
+    /// Every command in the order of the file: those of hooks, and those in groups as in Claude's settings.
     #[must_use]
     pub fn commands(&self) -> Vec<Command> {
         let mut places = Places::new(self.text);
@@ -250,7 +251,8 @@ impl<'a> Document<'a> {
         matches!(next.token, Token::Comma).then_some(next.range)
     }
 
-    /// End of the last comment that begins on the line of `from`, or `from`: a comment stays with its subject.
+    /// End of the last comment that begins on the line of `from`, otherwise `from`. Such a comment belongs to what
+    /// stands before it.
     #[must_use]
     pub fn end_of_line_comments(&self, from: usize) -> usize {
         let mut end = from;
@@ -333,7 +335,7 @@ fn lower_first(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
-/// A name from the file, fit for an error line.
+/// A name from the file, shortened and made safe for an error message.
 fn shorten(name: &str) -> String {
     name.chars().take(60).flat_map(char::escape_default).collect()
 }

@@ -12,8 +12,8 @@ use super::own_entries;
 use super::recognise::Form;
 use super::version::{self, Version};
 
-/// What `install` inserted in a file beside the entries, so that `uninstall` can tell it from empty containers that were there
-/// before.
+/// What `install` inserted in a file in addition to the entries. With it, `uninstall` can tell our containers from
+/// empty ones that were there before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
     /// Inserted keys: `""` for the outermost object, `version`, `hooks`, `hooks/EVENT`.
@@ -21,16 +21,16 @@ pub struct Made {
     /// Containers that were empty on one line (`{}`) before our insertion, with the spaces that we added before the closing
     /// bracket.
     pub opened: BTreeMap<String, String>,
-    /// The text of `version` that voided the file.
+    /// The text of a `version` because of which Cursor ignored the file. `install` replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
-/// Adds an entry for each of `events`, updates existing entries of ours and removes unwanted ones. Repeating it changes
-/// nothing. `made` is extended.
+/// Adds an entry for each of `events`, updates existing entries of ours, and removes those that are not wanted. Doing
+/// it again changes nothing. `made` is extended.
 ///
-/// An event that already runs the hook program in another form gets no entry: it would be recorded twice. A void `version`
-/// becomes 1.
+/// If an event already runs the hook program in another form, it gets no entry, because it would be recorded twice. An
+/// invalid `version` becomes 1.
 ///
 /// # Errors
 /// The text cannot be edited, or its `version` is newer than what hookspan knows.
@@ -76,7 +76,7 @@ fn add_entry(text: &mut String, entry: &Entry, event: &str, made: &mut Made) -> 
     Ok(())
 }
 
-/// Replaces each group that holds only the hook program by a plain entry: Cursor runs no groups.
+/// Replaces each group that contains only the hook program by a plain entry, because Cursor does not run groups.
 fn replace_groups(text: &str, entry: &Entry) -> Result<String, Broken> {
     let document = Document::parse(text)?;
     let mut replaced = text.to_owned();
@@ -92,7 +92,7 @@ fn replace_groups(text: &str, entry: &Entry) -> Result<String, Broken> {
     Ok(replaced)
 }
 
-/// Replaces a `version` that voids the file by 1, and keeps the old text.
+/// If Cursor would ignore the file because of its `version`, replaces the version by 1 and remembers the old text.
 fn repair_version(text: &mut String, made: &mut Made) -> Result<(), Broken> {
     let document = Document::parse(text)?;
     match version::of(&document) {
@@ -107,7 +107,7 @@ fn repair_version(text: &mut String, made: &mut Made) -> Result<(), Broken> {
     }
 }
 
-/// The inverse of [`repair_version`], unless the version was edited since.
+/// Undoes [`repair_version`], unless the version was edited since.
 fn restore_version(text: &mut String, made: &Made) -> Result<(), Broken> {
     let Some(old) = &made.version else { return Ok(()) };
     let document = Document::parse(text)?;
@@ -119,10 +119,10 @@ fn restore_version(text: &mut String, made: &Made) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Removes every entry of ours, and containers in `made` that are empty then. Without `made` (the record is lost), event arrays
-/// that held only our entries count as ours.
+/// Removes every entry of ours, and containers listed in `made` that are then empty. Without `made` (if the record is
+/// lost), event arrays that contained only our entries count as ours.
 ///
-/// `was_absent` means that the file itself was ours. Then `version` stays as long as other hooks need it.
+/// `was_absent` means that the file did not exist before. Then `version` is kept only if other hooks need it.
 ///
 /// # Errors
 /// The text cannot be edited.
@@ -183,7 +183,7 @@ fn update(text: &str, entry: &Entry) -> Result<String, Broken> {
     Ok(updated)
 }
 
-/// Removes our entries that satisfy `unwanted`, last first, and arrays that were made for them.
+/// Removes our entries for which `unwanted` is true, the last one first, and then arrays that were created for them.
 fn remove_where(
     text: &str,
     made: &mut Made,
@@ -209,7 +209,7 @@ fn remove_where(
     Ok(text)
 }
 
-/// Removes the value at `path` if we made it and it is empty, without even a comment.
+/// Removes the value at `path` if we created it and it is empty, without even a comment.
 fn remove_empty(text: &mut String, path: &[&str], made: &Made) -> Result<(), Broken> {
     if !made.keys.contains(&path.join("/")) {
         return Ok(());
@@ -252,7 +252,7 @@ fn make_root(text: &mut String, made: &mut Made) -> Result<(), Broken> {
         return Ok(());
     }
     let newline = newline(text);
-    // A last line comment without its line break would swallow what follows.
+    // Without its line break, a line comment at the end would swallow the following text.
     let at = document.end_of_comments(0);
     let mut insertion = format!("{{}}{newline}");
     if at > 0 {
@@ -294,10 +294,10 @@ fn add_key(text: &mut String, key: &str, value: &str, made: &mut Made) -> Result
     Ok(())
 }
 
-/// Adds an item at the end of a container, in the style of what is there.
+/// Adds an item at the end of a container, in the style of the existing items.
 ///
-/// If the last item has a trailing comma, ours gets one too. If not, the comma goes directly behind the last item. This tells
-/// [`remove`] later which comma was ours.
+/// If the last item has a trailing comma, the new item gets one, too. If not, a comma is added directly after the last
+/// item. This tells [`remove`] later which comma was ours.
 fn append(
     document: &Document<'_>,
     container: &Container,
@@ -335,7 +335,7 @@ fn append(
     result
 }
 
-/// Removes an item from a container, with the space before it and the comma that came with it.
+/// Removes an item from a container, with the space before it and the comma that was added with it.
 fn remove(
     document: &Document<'_>,
     container: &Container,
@@ -353,7 +353,7 @@ fn remove_all(
     opened: Option<&String>,
 ) -> String {
     let mut result = document.text.to_owned();
-    // The comma behind this item was removed with the next item.
+    // The comma after this item was already removed together with the next item.
     let mut comma_is_gone = false;
     let mut followed = None;
     for &index in indices.iter().rev() {
@@ -385,7 +385,8 @@ fn remove_all(
     result
 }
 
-/// The line break and indentation before a new item: as its sibling has it, otherwise one step deeper than the container.
+/// The line break and indentation before a new item: those of its sibling, otherwise one step deeper than the
+/// container.
 fn line_start(document: &Document<'_>, container: &Container, sibling: Option<usize>) -> String {
     let text = document.text;
     let own_line = sibling.filter(|&at| {
@@ -419,7 +420,7 @@ fn indent_step(document: &Document<'_>) -> String {
     step.filter(|step| !step.is_empty()).unwrap_or("  ").to_owned()
 }
 
-/// A text on one line stays on one line.
+/// If the text is on one line, it stays on one line.
 fn is_one_line(document: &Document<'_>) -> bool {
     let Some(root) = &document.root else { return false };
     !root.properties.is_empty()
@@ -430,7 +431,7 @@ fn has_line_break(text: Option<&str>) -> bool {
     text.is_some_and(|text| text.contains(['\n', '\r']))
 }
 
-/// The first line break of the text decides. A mixed file stays mixed.
+/// The line break of the first line. A file with mixed line breaks stays mixed.
 fn newline(text: &str) -> &'static str {
     match text.find(['\n', '\r']) {
         Some(at) => line_break(text.get(at..).unwrap_or_default()),

@@ -5,16 +5,16 @@ use std::path::Path;
 pub(crate) use super::recognise::words;
 use super::recognise::{Form, recognise};
 
-/// Timeout in seconds: much longer than the shim's own deadline, shorter than a person's patience.
+/// Timeout in seconds: much longer than the shim's own deadline, and short enough for a person who waits.
 pub(crate) const TIMEOUT_SECONDS: u64 = 10;
 
-/// File name of the hook program: the marker by which our entries are recognised, wherever it lies.
+/// File name of the hook program. Our entries are recognised by it, no matter in which folder the program is.
 pub(crate) const PROGRAM: &str = if cfg!(windows) { "hookspan-shim.exe" } else { "hookspan-shim" };
 
-/// Why a path cannot stand in a hook command.
+/// Why a path cannot be used in a hook command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitPath {
-    /// It is not Unicode, which JSON must be.
+    /// The path is not Unicode, which JSON requires.
     #[error("{0}: the path is not Unicode")]
     NotUnicode(String),
     /// It holds a line break or the like.
@@ -23,7 +23,7 @@ pub enum UnfitPath {
          choose another state directory with --dir DIR"
     )]
     Control(String),
-    /// It holds a character that the shell of Windows reads as its own.
+    /// The path contains a character that has a meaning in the Windows shell.
     #[error("{0}: choose a state directory without spaces or signs, with --dir DIR")]
     Sign(String),
 }
@@ -35,13 +35,14 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Commands that run `program`, with `--dir` when the state directory is not the one a hook finds by itself.
+    /// Commands that run `program`. They contain `--dir` if hooks would not find the state directory by themselves.
     ///
-    /// `exec` replaces the shell that Cursor starts. It is a shell word, so `with_exec` is for POSIX hosts that start hooks
-    /// through a shell.
+    /// `exec` replaces the shell that Cursor starts. It is a word of the shell, so `with_exec` is for POSIX systems on
+    /// which hooks are started through a shell.
     ///
     /// # Errors
-    /// [`UnfitPath`] if a hook command cannot carry one of the paths.
+    ///
+    /// [`UnfitPath`] if one of the paths cannot be used in a hook command.
     pub fn new(program: &Path, dir: Option<&Path>, with_exec: bool) -> Result<Self, UnfitPath> {
         let mut prefix = if with_exec { "exec ".to_owned() } else { String::new() };
         prefix.push_str(&word(program)?);
@@ -66,7 +67,8 @@ impl Entry {
     }
 }
 
-/// A path as one word of a command line: bare where possible, since some hosts do not run a quoted program.
+/// A path as one word of a command line. It is quoted only if necessary, because some hosts do not run a quoted
+/// program.
 fn word(path: &Path) -> Result<String, UnfitPath> {
     let text = path.to_str().ok_or_else(|| UnfitPath::NotUnicode(path.display().to_string()))?;
     if text.contains(char::is_control) {

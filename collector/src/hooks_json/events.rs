@@ -1,4 +1,4 @@
-//! The names of hooks, and which of them a preset records.
+//! The names of hooks, and which of them each preset records.
 
 /// Every event that Cursor documents (<https://cursor.com/docs/hooks>). An unknown name in hooks.json can void the whole
 /// file on Cursor's command line, so `doctor` compares with this list.
@@ -26,7 +26,7 @@ pub(crate) const KNOWN: [&str; 21] = [
     "afterTabFileEdit",
 ];
 
-/// Hooks that run after the event: their answer cannot delay anything.
+/// Hooks that run after the event, so that nothing waits for their answer.
 const MINIMAL: [&str; 10] = [
     "postToolUse",
     "postToolUseFailure",
@@ -40,11 +40,11 @@ const MINIMAL: [&str; 10] = [
     "sessionEnd",
 ];
 
-/// Hooks at the beginning of events. Without them starts are inferred.
+/// Hooks at the beginning of something. Without them, starts are inferred.
 const BEGINNINGS: [&str; 5] =
     ["sessionStart", "beforeSubmitPrompt", "preToolUse", "subagentStart", "preCompact"];
 
-/// Events that repeat generic ones in more detail; and Tab, which has many events.
+/// Events that repeat generic ones in more detail, and the Tab events, which are many.
 const SPECIFIC: [&str; 5] = [
     "beforeShellExecution",
     "beforeMCPExecution",
@@ -64,7 +64,7 @@ pub enum Events {
     All,
 }
 
-/// Whether Cursor has an event of this name; its first letter may be a capital.
+/// Whether Cursor has an event with this name. Its first letter may be a capital.
 #[must_use]
 pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name))

@@ -1,8 +1,9 @@
-//! Reading and replacing hooks.json: through symbolic links, same mode and owner, all or nothing.
+//! Reads and replaces hooks.json: follows symbolic links, keeps mode and owner, and replaces the file completely or not
+//! at all.
 //!
-//! The last name may be a symbolic link, because people keep hooks.json in a repository of dotfiles; the file at its end is
-//! written, and the link stays. At the end must be a regular file or nothing: a link to `/dev/null` switches hooks off on
-//! purpose, and replacing the device would break the machine.
+//! The file may be a symbolic link, because people keep hooks.json in a repository of dotfiles. Then the link's target
+//! is written, and the link stays. The target must be a regular file or missing. A link to `/dev/null` switches hooks
+//! off on purpose, and replacing the device would break the machine.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -90,7 +91,7 @@ pub(crate) enum FileError {
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// What came back. Not the source of this error, since the text has it.
+        /// The system's error. It is not the source of this error, because the text already contains it.
         cause: io::Error,
     },
 }
@@ -100,9 +101,9 @@ pub(crate) enum FileError {
 pub(crate) struct HooksFile {
     /// As it is named.
     pub path: PathBuf,
-    /// Where the bytes are, links resolved.
+    /// The path of the file itself, with links resolved.
     pub target: PathBuf,
-    /// Its text without a byte order mark, or `None` when it is not there.
+    /// Its text without a byte order mark; `None` if the file is missing.
     pub text: Option<String>,
     bom: bool,
     owner: Option<u32>,
@@ -112,10 +113,11 @@ pub(crate) struct HooksFile {
 const BOM: &str = "\u{feff}";
 
 impl HooksFile {
-    /// Reads the file; a missing one is fine.
+    /// Reads the file. A missing file is not an error.
     ///
     /// # Errors
-    /// It is no regular file, cannot be read, is not UTF-8, or is far too large.
+    ///
+    /// It is not a regular file, cannot be read, is not UTF-8, or is far too large.
     pub(crate) fn read(path: &Path) -> Result<Self, FileError> {
         let io = |action, path: &Path| {
             let path = path.to_path_buf();
@@ -151,8 +153,8 @@ impl HooksFile {
         [if self.bom { BOM } else { "" }, text].concat().into_bytes()
     }
 
-    /// Whether this account may replace it. A new file would belong to this account; only an administrator can keep the owner.
-    /// A file with several names cannot be replaced under all of them.
+    /// Whether this account may replace the file. The new file would belong to this account, and only an administrator
+    /// can keep the owner. A file with several hard links cannot be replaced under all its names.
     ///
     /// # Errors
     /// [`FileError::Foreign`], [`FileError::Linked`].
@@ -166,7 +168,7 @@ impl HooksFile {
         }
     }
 
-    /// Whether it lies below `root` with every link followed.
+    /// Whether the file is below `root` after all links are followed.
     ///
     /// # Errors
     /// [`FileError::Outside`].
@@ -184,13 +186,13 @@ impl HooksFile {
         })
     }
 
-    /// The folders that [`Self::write`] has to make, outermost first.
+    /// The folders that [`Self::write`] must create, outermost first.
     #[must_use]
     pub(crate) fn missing_folders(&self) -> Vec<PathBuf> {
         missing_parents(&self.target)
     }
 
-    /// Checks first whether a file can be made beside it. A missing folder is not checked.
+    /// Checks in advance whether a file can be created beside it. A missing folder is not checked.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -206,7 +208,7 @@ impl HooksFile {
         staged.map_err(|error| FileError::Io {
             action: "write beside",
             path: self.target.clone(),
-            // Without the random name of the new file.
+            // Without the random name of the new file, which would tell nothing.
             cause: error.raw_os_error().map_or(error, io::Error::from_raw_os_error),
         })
     }
@@ -222,11 +224,13 @@ impl HooksFile {
         Err(FileError::Changed { path: self.path.clone() })
     }
 
-    /// Replaces the text: written beside the target, synced, renamed over it, with its mode, owner, extended attributes and access
-    /// control list. The file is read again right before that.
+    /// Replaces the text. The new text is written beside the target, synced, and renamed over the target, with its
+    /// mode, owner, extended attributes and access control list. Directly before that, the file is read again.
     ///
     /// # Errors
-    /// The file was changed since it was read, or the folder cannot be written. The file there is then still whole.
+    ///
+    /// The file was changed since it was read, or the folder cannot be written. The existing file is then still
+    /// complete.
     pub(crate) fn write(&self, text: &str) -> Result<(), FileError> {
         let folder = self.target.parent().unwrap_or(Path::new("."));
         let io = |action| {
@@ -242,7 +246,7 @@ impl HooksFile {
         self.check_unchanged()?;
         let placed = match self.text {
             Some(_) => new.persist(&self.target),
-            // A file that appears at this moment is not replaced either.
+            // A file that appears at this moment must not be replaced either.
             None => new.persist_noclobber(&self.target),
         };
         placed.map_err(|error| match error.error.kind() {
@@ -266,7 +270,7 @@ impl HooksFile {
     }
 }
 
-/// A path and where it leads, for a person.
+/// A path and its target, in words.
 fn place(path: &Path, target: &Path) -> String {
     match path == target {
         true => path.display().to_string(),
@@ -290,7 +294,7 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     })
 }
 
-/// Where a chain of links ends, whether or not something is there.
+/// The end of a chain of links. It need not exist.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_path_buf();
     for _ in 0..40 {
@@ -311,7 +315,8 @@ pub(crate) fn missing_parents(path: &Path) -> Vec<PathBuf> {
     missing
 }
 
-/// Gives the new file the mode and owner of the old one; a new hooks.json is what the umask makes of 0644.
+/// Gives the new file the mode and owner of the old one. A hooks.json that did not exist gets mode 0644, reduced by the
+/// umask.
 #[cfg(unix)]
 fn keep_mode(old: &Path, new: &fs::File) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
@@ -322,7 +327,7 @@ fn keep_mode(old: &Path, new: &fs::File) -> io::Result<()> {
                 fchown(new, Some(meta.uid()), None)?;
             }
             if ours.gid() != meta.gid() {
-                // A user may give a file only to their own groups; an administrator to any.
+                // A user may give a file only to their own groups. An administrator may give it to any group.
                 let _kept = fchown(new, None, Some(meta.gid()));
             }
             new.set_permissions(fs::Permissions::from_mode(meta.mode() & 0o7777))

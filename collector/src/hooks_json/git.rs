@@ -1,4 +1,4 @@
-//! `.git/info/exclude`: keeps one person's hooks.json out of what git offers to commit.
+//! Edits `.git/info/exclude`, so that git does not offer to commit one person's hooks.json.
 
 use std::fs;
 use std::io;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::dirs::{Unfit, read_regular};
 
 const MAX_BYTES: u64 = 1 << 20;
-/// An index of a million files is about this large.
+/// Maximum size of an index that is read. An index of a million files is about this large.
 const MAX_INDEX_BYTES: u64 = 128 << 20;
 
 /// A git work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkTree {
     root: PathBuf,
-    /// The folder of this work tree alone, with its index.
+    /// The folder that belongs to this work tree alone. It contains the index.
     own: PathBuf,
     /// The folder that all work trees of the repository share.
     common: PathBuf,
@@ -41,7 +41,7 @@ impl WorkTree {
         Some(Self { root: root.to_path_buf(), own, common })
     }
 
-    /// Whether the index's bytes contain `path`: then excluding it has no effect.
+    /// Whether the index contains `path`. If so, excluding it has no effect.
     #[must_use]
     pub(crate) fn tracks(&self, path: &Path) -> bool {
         let Some(name) = self.relative(path) else { return false };
@@ -52,7 +52,7 @@ impl WorkTree {
         index.bytes.windows(name.len()).any(|window| window == name)
     }
 
-    /// The line that excludes `path`; `None` if it is there already.
+    /// The line that excludes `path`; `None` if it is already there.
     ///
     /// # Errors
     /// The exclude file is no regular file or cannot be read.
@@ -94,7 +94,7 @@ impl Excluded {
             Some(at) => {
                 let (before, after) = (text.get(..at), text.get(at + self.text.len()..));
                 let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-                // The line before had no line break, but the text added after it needs one.
+                // The line before had no line break, and the text added after our line needs one.
                 let gap = if self.text.starts_with('\n') && !after.is_empty() { "\n" } else { "" };
                 replace(&self.path, &[before, gap, after].concat())
             }

@@ -1,25 +1,25 @@
-//! Parses the command line that `install` writes. Strict: any other text belongs to somebody else.
+//! Parses the command line that `install` writes. It is strict: any other text belongs to somebody else.
 
 use std::path::{Path, PathBuf};
 
 use super::entry::{self, Entry};
 
-/// A command line of exactly the form that [`Entry`] writes, in its parts.
+/// The parts of a command line in exactly the form that [`Entry`] writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     /// Whether it begins with `exec`.
     pub exec: bool,
     /// The hook program.
     pub program: PathBuf,
-    /// The state directory, where the line names one.
+    /// The state directory, if the line names one.
     pub dir: Option<PathBuf>,
     /// The event, which is the last argument.
     pub event: String,
 }
 
 impl Line {
-    /// Parses `command`. `None` unless [`Entry`] would write the same text from the parts: then the text means nothing more to
-    /// a shell than these words.
+    /// Parses `command`. Returns `None` unless [`Entry`] would write the same text from the parts. So the text means
+    /// nothing to a shell but these words.
     #[must_use]
     pub(crate) fn read(command: &str) -> Option<Self> {
         let words = entry::words(command);
@@ -49,7 +49,7 @@ impl Line {
         Self { dir: Some(dir.to_path_buf()), ..self.clone() }
     }
 
-    /// The command line of these parts, quoted for a shell. `None` when a path can stand in no command line.
+    /// The command line made of these parts, quoted for a shell. `None` if a path cannot be used in a command line.
     #[must_use]
     pub(crate) fn write(&self) -> Option<String> {
         let entry = Entry::new(&self.program, self.dir.as_deref(), self.exec).ok()?;

@@ -1,14 +1,15 @@
-//! Editing hooks.json without changing a byte that is not ours.
+//! Edits hooks.json without changing a byte that is not ours.
 //!
-//! The file belongs to the person: it may hold comments, trailing commas, any indentation and line ending, a byte order
-//! mark, and other programs' hooks. So nothing is ever printed from a parsed value. [`document`] finds places in the text,
-//! and [`edit`] makes or takes back small insertions there, one at a time, parsing again after each.
+//! The file belongs to the user. It may contain comments, trailing commas, any indentation and line breaks, a byte
+//! order mark, and other programs' hooks. So the text is never printed from a parsed value. [`document`] finds
+//! positions in the text. [`edit`] makes or undoes small insertions there, one at a time, and parses the text again
+//! after each.
 //!
 //! ```text
 //! bytes --file::read--> text --edit::install / edit::uninstall--> text --file::write--> bytes
 //! ```
 //!
-//! [`audit`] looks through a file without changing it, for `doctor` and `status`.
+//! [`audit`] inspects a file without changing it, for `doctor` and `status`.
 
 pub(crate) mod audit;
 pub(crate) mod document;

@@ -8,12 +8,12 @@ use super::recognise::{Form, Recognised, recognise};
 pub struct Ours {
     /// The event it stands under.
     pub event: String,
-    /// Its place in the array of that event; of its group, if it is in one.
+    /// The entry's index in the array of that event, or in its group if it is in one.
     pub index: usize,
-    /// Whether it stands one level deeper, in a `hooks` array of its own as in Claude's settings. Cursor's own file has no
-    /// such groups, so Cursor does not run it.
+    /// Whether it is one level deeper, in a `hooks` array of its own as in Claude's settings. Cursor has no such groups
+    /// and does not run the entry.
     pub in_group: bool,
-    /// Whether the group holds other programs' hooks too.
+    /// Whether its group also contains other programs' hooks.
     pub shares_group: bool,
     /// Line in the file, from 1.
     pub line: usize,
@@ -26,7 +26,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// Whether Cursor on this system would run the hook program through this entry, as far as its form tells.
+    /// Whether Cursor on this system would run the hook program through this entry, judging by its form.
     #[must_use]
     pub fn runs_here(&self) -> bool {
         !self.in_group && !matches!(self.recognised.form, Form::Elsewhere(_))

@@ -1,4 +1,4 @@
-//! A change to one hooks.json and the hook program: planned first, shown, then made.
+//! A change of one hooks.json and of the hook program. It is planned first, then shown, then made.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
     /// Text after the change; `None` if the file is removed.
     after: Option<String>,
     record: Record,
-    /// The record's present entry for the file.
+    /// The record's current entry for the file.
     installed: Option<Installed>,
     step: Step,
 }
@@ -48,9 +48,9 @@ pub(crate) struct Wish {
     pub scope: Scope,
     /// That file.
     pub path: PathBuf,
-    /// The preset; `None` keeps the one that is installed, else standard.
+    /// The preset. `None` keeps the installed one; if there is none, it means standard.
     pub events: Option<Events>,
-    /// Whether commands go without `exec`; otherwise as they are, else with it.
+    /// Whether commands are written without `exec`. Otherwise they stay as they are, and new ones get it.
     pub no_exec: bool,
     /// Whether commands name the state directory.
     pub pin_dir: bool,
@@ -63,11 +63,11 @@ pub(crate) struct Wish {
 pub(crate) enum Applied {
     /// All of it.
     Done {
-        /// The copy of hooks.json from before the installation, if `uninstall` could not restore its bytes because the file was
-        /// edited since.
+        /// The copy of hooks.json from before the installation. It exists if `uninstall` could not restore the bytes
+        /// because the file was edited since.
         backup: Option<PathBuf>,
     },
-    /// Nothing was done: the file, or its record, is not what the plan was made for.
+    /// Nothing was done, because the file or its record has changed since the plan was made.
     Changed,
 }
 
@@ -170,7 +170,7 @@ impl Plan {
         Summary::of(before, self.after.as_deref().unwrap_or_default())
     }
 
-    /// What happens to hooks.json, or `None`: nothing.
+    /// What will be done with hooks.json; `None` if nothing.
     #[must_use]
     pub(crate) fn file_step(&self) -> Option<&'static str> {
         match (&self.file.text, &self.after) {
@@ -195,7 +195,7 @@ impl Plan {
         &self.file.path
     }
 
-    /// The hook program, and whether it will be put there, replaced or removed.
+    /// The hook program, and whether it will be installed, replaced or removed.
     #[must_use]
     pub(crate) fn program_step(&self) -> Option<(&Path, &'static str)> {
         match &self.step {
@@ -209,19 +209,20 @@ impl Plan {
         }
     }
 
-    /// How many entries run the hook program here afterwards.
+    /// Number of entries that will run the hook program here afterwards.
     #[must_use]
     pub(crate) fn hooks(&self) -> usize {
         hooks(self.after.as_deref())
     }
 
-    /// How many entries run the hook program here now.
+    /// Number of entries that run the hook program here now.
     #[must_use]
     pub(crate) fn hooks_now(&self) -> usize {
         hooks(self.file.text.as_deref())
     }
 
-    /// The change to hooks.json line by line: sign and text, with three lines of context and `@@` between.
+    /// The change of hooks.json line by line: sign and text, with three lines of context, and `@@` between distant
+    /// parts.
     #[must_use]
     pub(crate) fn diff(&self) -> Vec<(char, String)> {
         let before = self.file.text.as_deref().unwrap_or_default();
@@ -273,8 +274,8 @@ impl Plan {
         }
     }
 
-    /// Write the program first, then the record, then the file: no hook may point to a missing program, and `uninstall` must
-    /// know every change of ours.
+    /// Writes the program first, then the record, then the file. No hook may point to a missing program, and
+    /// `uninstall` must know of every change.
     fn apply_install(mut self, state: &StateDir, next: Installed) -> anyhow::Result<Applied> {
         crate::journal::prepare(state)?;
         shim_binary::install_to(&next.program).with_context(|| {
@@ -311,7 +312,7 @@ impl Plan {
         next.excluded.as_ref().filter(|next| Some(*next) != now)
     }
 
-    /// Change hooks.json first, so that no hook points to a missing program.
+    /// Changes hooks.json first, so that no hook points to a missing program.
     fn apply_uninstall(mut self, state: &StateDir, program: &Path) -> anyhow::Result<Applied> {
         if self.after != self.file.text {
             let written = match &self.after {
@@ -347,7 +348,7 @@ impl Plan {
         Ok(Applied::Done { backup })
     }
 
-    /// Deletes the backup once hooks.json has its bytes again. Until then it is the only copy.
+    /// Deletes the backup once hooks.json has its original bytes again. Until then it is the only copy.
     fn drop_backup(&self, backup: PathBuf) -> anyhow::Result<Option<PathBuf>> {
         let restored = HooksFile::read(&self.file.path).ok().and_then(|file| file.bytes());
         match fs::read(&backup) {
@@ -360,7 +361,8 @@ impl Plan {
         Ok(None)
     }
 
-    /// Whether something still runs the hook program: another file of the record, or an entry of this file that stays.
+    /// Whether something else still uses the hook program: another file in the record, or an entry of this file that
+    /// stays.
     fn others_use(&self, program: &Path) -> bool {
         let mut others = self.record.clone();
         others.remove(&self.file.path);
@@ -392,7 +394,7 @@ fn read(scope: Scope, path: &Path) -> anyhow::Result<HooksFile> {
     Ok(file)
 }
 
-/// Whether this system could run an entry, once it stands where Cursor looks.
+/// Whether this system could run the entry if it stood where Cursor looks.
 fn may_be_managed(ours: &Ours) -> bool {
     !matches!(ours.recognised.form, Form::Elsewhere(_)) && !ours.shares_group
 }
@@ -404,7 +406,7 @@ fn exclusion(path: &Path) -> anyhow::Result<Option<Excluded>> {
     tree.exclusion(path).context("--git-exclude: cannot read .git/info/exclude")
 }
 
-/// A file that was edited at the last moment is a reason to plan again, not a failure.
+/// If the file was edited at the last moment, the change must be planned again. That is not a failure.
 fn unless_changed(error: FileError) -> anyhow::Result<Applied> {
     match error {
         FileError::Changed { .. } => Ok(Applied::Changed),
@@ -412,7 +414,8 @@ fn unless_changed(error: FileError) -> anyhow::Result<Applied> {
     }
 }
 
-/// Path of the hook program. The machine's hooks.json is for accounts that may not enter another account's state directory.
+/// Path of the hook program. For the machine-wide hooks.json it is a common path, because other accounts cannot enter
+/// this account's state directory.
 #[must_use]
 pub(crate) fn program(state: &StateDir, scope: Scope) -> PathBuf {
     match scope {

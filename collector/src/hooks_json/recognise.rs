@@ -4,16 +4,16 @@
 //! front, `sh -c '…'`, `env`, a group as in Claude's settings, or an entry of another system that shares the file. If hookspan
 //! recognised only its own form, it would add a second entry, and every event would be recorded twice.
 
-/// How deep `sh -c "sh -c …"` is followed.
+/// Maximum depth to which `sh -c "sh -c …"` is followed.
 const MAX_DEPTH: usize = 4;
 
-/// Programs that run another program, which is named in their arguments.
+/// Programs that run another program named in their arguments.
 const RUNNERS: [&str; 12] = [
     "env", "command", "nohup", "nice", "ionice", "timeout", "setsid", "stdbuf", "time", "sudo",
     "doas", "start",
 ];
 
-/// Programs that run a script which they get as one argument.
+/// Programs that run a script given as one argument.
 const SHELLS: [&str; 12] = [
     "sh",
     "bash",
@@ -29,11 +29,11 @@ const SHELLS: [&str; 12] = [
     "wsl",
 ];
 
-/// Programs that print or look at their arguments and run none of them.
+/// Programs that only print or inspect their arguments.
 const READERS: [&str; 12] =
     ["echo", "printf", "cat", "ls", "tee", "test", "[", "true", "rm", "cp", "mv", "stat"];
 
-/// An operating system, as far as paths tell.
+/// An operating system, as far as paths tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
     /// Linux, WSL included.
@@ -64,7 +64,7 @@ impl System {
         }
     }
 
-    /// The system that a program's path belongs to, or `None` when it may be this one.
+    /// The system that a program's path belongs to; `None` if it may be this one.
     fn other(program: &str, here: Self) -> Option<Self> {
         let found = if is_windows_path(program) {
             Self::Windows
@@ -86,11 +86,11 @@ impl System {
 /// How a command runs the hook program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Directly, at most after `exec` or `&`: what `install` writes, and keeps up to date.
+    /// Directly, or after `exec` or `&`: the form that `install` writes and keeps up to date.
     Plain,
-    /// Through something else: a variable, a shell, a runner, a pipe. A person wrote that on purpose.
+    /// Through something else: a variable, a shell, a runner, a pipe. A person must have written it on purpose.
     Wrapped,
-    /// Directly or not, on another system. This one can neither run nor repair it.
+    /// On another system. This system can neither run nor repair the command.
     Elsewhere(System),
 }
 
@@ -99,7 +99,7 @@ pub enum Form {
 pub struct Recognised {
     /// The hook program, as it is named.
     pub program: String,
-    /// The state directory that the command names, by `--dir` or by `HOOKSPAN_DIR=`.
+    /// The state directory that the command names by `--dir` or `HOOKSPAN_DIR=`.
     pub dir: Option<String>,
     /// The event that the command names.
     pub event: Option<String>,
@@ -170,7 +170,7 @@ fn program(words: &[String], depth: usize) -> Option<Recognised> {
     found.map(|found| Recognised { form: Form::Wrapped, ..found })
 }
 
-/// The hook program among the arguments of an unknown program, if an event follows it.
+/// Finds the hook program among the arguments of an unknown program, if an event follows it.
 fn named(arguments: &[String]) -> Option<Recognised> {
     let at = arguments.iter().position(|word| is_shim(&file_name(word)))?;
     let found = direct(arguments.get(at)?, arguments.get(at + 1..).unwrap_or_default());
@@ -197,7 +197,7 @@ fn is_shim(name: &str) -> bool {
     name == "hookspan-shim"
 }
 
-/// The last part of a path in small letters, without `.exe`.
+/// The last part of a path in lower case, without `.exe`.
 fn file_name(path: &str) -> String {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     name.strip_suffix(".exe").map(str::to_owned).unwrap_or(name)
@@ -217,14 +217,14 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// The words of a command line, quotes resolved.
+/// The words of a command line, with quotes removed.
 #[must_use]
 pub(crate) fn words(command: &str) -> Vec<String> {
     simple_commands(command).concat()
 }
 
-/// The simple commands of a script as words, quotes resolved. Enough for what people write into hooks.json; substitutions
-/// and here-documents stay as they are.
+/// The simple commands of a script as words, with quotes removed. It understands what people write into hooks.json;
+/// substitutions and here-documents stay as they are.
 fn simple_commands(text: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -242,7 +242,7 @@ fn simple_commands(text: &str) -> Vec<Vec<String>> {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            // A backslash before a letter or digit separates folders of a Windows path.
+            // A backslash before a letter or digit separates the folders of a Windows path.
             (None, '\\') if next.is_some_and(|next| next != '\\' && !next.is_alphanumeric()) => {
                 word.get_or_insert_default().extend(chars.next());
             }

@@ -1,6 +1,7 @@
-//! Records what `install` did, so that `uninstall` undoes exactly that: `install.json` in the state directory.
+//! Records what `install` did in `install.json` of the state directory, so that `uninstall` undoes exactly that.
 //!
-//! It is read and written with [`dirs::Exclusive`] held, so that installs into many projects at once are all in it.
+//! It is read and written while [`dirs::Exclusive`] is held, so that installations into several projects at once are
+//! all recorded.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,20 +26,20 @@ pub(crate) struct Record {
 pub(crate) struct Installed {
     /// The file, as it is named.
     pub path: PathBuf,
-    /// Its scope. Older versions did not record it.
+    /// The scope. Older versions did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// The hook program its entries run.
     pub program: PathBuf,
-    /// Whether there was no such file before.
+    /// Whether the file did not exist before.
     pub was_absent: bool,
-    /// Folders that were made for it, outermost first.
+    /// Folders that were created for it, outermost first.
     pub folders: Vec<PathBuf>,
     /// Path of the backup.
     pub backup: Option<PathBuf>,
-    /// What was made in it besides the entries.
+    /// What was inserted in it in addition to the entries.
     pub made: Made,
-    /// The line that keeps it out of git, if one was asked for.
+    /// The line that keeps it out of git, if the user asked for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excluded: Option<Excluded>,
 }
@@ -54,8 +55,8 @@ pub(crate) struct Place {
     pub recorded: bool,
 }
 
-/// Every hooks.json that may run the hook program: the files that Cursor reads from the working folder, and those that
-/// `install.json` lists. Each file once.
+/// Every hooks.json that may run the hook program: the files that Cursor reads from the working folder, and those
+/// listed in `install.json`. Each file once.
 #[must_use]
 pub(crate) fn places(env: &Environment, dir: &Path) -> Vec<Place> {
     let record = Record::load(dir);
@@ -81,15 +82,15 @@ impl Record {
         dir.join("install.json")
     }
 
-    /// Reads the record of a state directory. A missing or unreadable record is empty: then `uninstall` removes only what it
-    /// recognises.
+    /// Reads the record of a state directory. A record that is missing or cannot be read counts as empty. `uninstall`
+    /// then removes only what it recognises.
     #[must_use]
     pub(crate) fn load(dir: &Path) -> Self {
         let bytes = std::fs::read(Self::path(dir)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Writes the record, or removes it when nothing is installed any more.
+    /// Writes the record. If nothing is installed any more, removes it.
     ///
     /// # Errors
     /// The state directory cannot be written.
@@ -110,7 +111,7 @@ impl Record {
         self.files.iter().find(|installed| installed.path == path)
     }
 
-    /// Replaces or adds what was done to a file.
+    /// Adds or replaces what was done to a file.
     pub(crate) fn put(&mut self, installed: Installed) {
         self.remove(&installed.path.clone());
         self.files.push(installed);
@@ -121,7 +122,7 @@ impl Record {
         self.files.retain(|installed| installed.path != path);
     }
 
-    /// Whether a hook program is still in use.
+    /// Whether a hook program is still used.
     #[must_use]
     pub(crate) fn uses(&self, program: &Path) -> bool {
         self.files.iter().any(|installed| installed.program == program)

@@ -1,4 +1,4 @@
-//! Whose hooks.json: where Cursor looks.
+//! Scopes: the places where Cursor looks for a hooks.json.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl Scope {
             Self::Enterprise => PathBuf::from("/etc/cursor"),
         };
         let path = folder.join("hooks.json");
-        // Use one spelling, because the record identifies files by path.
+        // One spelling is used, because the record identifies files by their paths.
         Some(normal(&path).unwrap_or(path))
     }
 }
@@ -57,8 +57,8 @@ pub(crate) fn project_of(path: &Path) -> Option<&Path> {
     path.parent()?.parent()
 }
 
-/// The root of the repository around `folder`, else `folder`. A `.cursor` folder does not mark a project, because the home
-/// folder has one.
+/// The root of the repository around `folder`, otherwise `folder`. A `.cursor` folder does not mark a project, because
+/// the home folder has one as well.
 fn project_root(folder: &Path) -> &Path {
     folder.ancestors().find(|ancestor| ancestor.join(".git").exists()).unwrap_or(folder)
 }

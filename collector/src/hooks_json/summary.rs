@@ -1,4 +1,4 @@
-//! Summarises a change for a person, in a few lines.
+//! Summarises a change in a few lines.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ pub(crate) struct Summary {
     pub updated: usize,
     /// Removed entries of ours.
     pub removed: usize,
-    /// Entries of other programs, which stay.
+    /// Entries of other programs. They are kept.
     pub kept: usize,
-    /// Programs that updated entries ran before, if different.
+    /// Programs that the updated entries ran before, if they differ.
     pub programs_before: BTreeSet<String>,
-    /// State directories that updated entries named before.
+    /// State directories that the updated entries named before.
     pub dirs_before: BTreeSet<String>,
-    /// Text of the `version` that becomes 1, with line and column.
+    /// The `version` that will be replaced by 1: line, column and text.
     pub version: Option<(usize, usize, String)>,
-    /// Entries that run the hook program in another form and stay as they are.
+    /// Entries that run the hook program in another form. They are kept as they are.
     pub others: Vec<Ours>,
 }
 
@@ -74,7 +74,7 @@ impl Summary {
     }
 }
 
-/// Entries that `install` manages: those it writes, and groups that it turns into such.
+/// Entries that `install` manages: those in its own form, and groups that it replaces by such entries.
 fn plain(ours: &[Ours]) -> Vec<&Ours> {
     ours.iter().filter(|ours| is_plain(ours)).collect()
 }

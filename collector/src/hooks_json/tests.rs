@@ -1,4 +1,4 @@
-//! The promises of `install` and `uninstall` on written and on random documents.
+//! Tests the promises of `install` and `uninstall` with written and with random documents.
 
 use std::path::Path;
 
@@ -250,7 +250,7 @@ fn a_group_of_ours_becomes_an_entry_and_a_shared_one_stays() {
     assert_eq!(uninstall(&after, Some(&made), false).unwrap(), shared);
 }
 
-/// A file with `count` entries of others and a third as many old ones of ours, all under `stop`.
+/// A file with `count` entries of others and one third as many old entries of ours, all under `stop`.
 fn large(count: usize) -> String {
     let foreign = (0..count)
         .map(|n| format!("      {{ \"command\": \"/opt/tool-{n}/run --with some --arguments\" }}"));
@@ -273,8 +273,9 @@ fn stale_entries_leave_together_and_the_first_is_brought_up_to_date() {
     assert!(after.contains(&format!("    \"stop\": [\n      {OURS}\n    ],\n")), "{after}");
 }
 
-/// Four times the entries take about four times as long. An editor that looks through the whole text for each entry takes
-/// sixteen times as long. The least of some runs counts: nothing but other programs makes a run longer.
+/// With four times the entries, editing takes about four times as long. An editor that searched the whole text for each
+/// entry would take sixteen times as long. The shortest of several runs counts, because other programs can only make a
+/// run longer.
 #[test]
 fn a_large_file_takes_as_much_longer_as_it_is_larger() {
     let time = |text: &str| {
@@ -291,7 +292,7 @@ fn a_large_file_takes_as_much_longer_as_it_is_larger() {
     assert!(long < short * 9, "{short:?} for {} bytes, {long:?} for {}", small.len(), large.len());
 }
 
-/// Space and comments that may stand between two tokens, in the newline style of the document.
+/// Space and comments that may stand between two tokens, with the document's line breaks.
 fn trivia(newline: &'static str) -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => Just(String::new()),

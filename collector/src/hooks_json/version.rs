@@ -1,7 +1,7 @@
-//! `version` of a hooks.json: which values Cursor accepts.
+//! The `version` of a hooks.json, and which values Cursor accepts.
 //!
-//! Cursor requires a number and otherwise says "Config version must be a number". 1 is the only version in its documentation.
-//! An invalid file runs no hook at all. JSON has one kind of number, so `1.0` and `1e0` are 1.
+//! Cursor requires a number and otherwise says "Config version must be a number". Its documentation mentions only
+//! version 1. Cursor runs no hook of an invalid file. JSON has only one kind of number, so `1.0` and `1e0` are 1.
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
@@ -14,9 +14,10 @@ use crate::config::position;
 pub(crate) enum Version {
     /// 1, however it is written.
     Valid,
-    /// It is missing, which voids the file.
+    /// It is missing. Cursor ignores the file.
     Missing,
-    /// A value that voids the file. `install` replaces it by 1, and `uninstall` restores the old text.
+    /// A value because of which Cursor ignores the file. `install` replaces it by 1, and `uninstall` restores the old
+    /// text.
     Void {
         /// Line, from 1.
         line: usize,
@@ -29,7 +30,7 @@ pub(crate) enum Version {
         /// The beginning of the value, as written.
         found: String,
     },
-    /// A later version. Its hooks may have another shape, so `install` leaves the file alone.
+    /// A later version. Its hooks may have another form, so `install` does not change the file.
     Newer(Broken),
 }
 

@@ -1,4 +1,4 @@
-//! What is found in written hooks.json texts.
+//! Tests what is found in various texts of hooks.json.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn audit(text: &str) -> Audit {
     Audit::of(&Document::parse(text).unwrap())
 }
 
-/// The remarks about a file with this one entry under `stop`.
+/// Checks the remarks about a file that has only this entry, under `stop`.
 #[track_caller]
 fn check(entry: &str, kind: Kind, column: usize, what: &str) {
     let text = format!("{{\n\"version\": 1,\n\"hooks\": {{ \"stop\": [\n{entry}\n] }} }}");
@@ -66,7 +66,7 @@ fn what_cursor_takes_is_no_remark() {
     fine(r#"{"type": "command", "command": "a", "timeout": 0.5, "loop_limit": null}"#);
     fine(r#"{"type": "prompt", "prompt": "ok?", "failClosed": true}"#);
     fine(r#"{"command": "a", "own": {"key": [1]}, "loop_limit": 3}"#);
-    // JavaScript takes these, although other languages do not.
+    // JavaScript accepts these patterns, although other languages do not.
     for matcher in
         ["", "*", "Shell|Read", "^(?!x)a", r"(a)\\1", "a{", "{", "[[]", "[]", "[^]", r"\\_"]
     {
@@ -112,7 +112,7 @@ fn the_command_line_of_cursor_reads_comments_into_texts() {
     fine(r#"{"command": "ls /a/*.b"}"#);
     check(r#"{"command": "a"},"#, cli, 17, "a comma without anything behind it");
     check(r#"{"command": "a",}"#, cli, 16, "a comma without anything behind it");
-    // Comments themselves are fine in both.
+    // Comments themselves are accepted by both.
     fine("// mine\n{\"command\": \"a\"} /* too */");
 }
 
