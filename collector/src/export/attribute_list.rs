@@ -44,7 +44,7 @@ impl<'a> List<'a> {
         let off = self.encoding.content == ContentPolicy::Off;
         let Some(key) = self.encoding.key(&attribute.key, self.span.kind) else { return };
         let value = match (attribute.class, &attribute.value) {
-            // The tool's name of an MCP call reveals the server.
+            // The tool's name of an MCP call would reveal the server.
             (Class::Detail, _) if off && key == "gen_ai.tool.name" => {
                 any_value::Value::StringValue("mcp".to_owned())
             }
@@ -68,7 +68,7 @@ impl<'a> List<'a> {
         self.push(key, value);
     }
 
-    /// Adds facts that are fields of a span, not attributes. An attribute from the fold stays.
+    /// Adds facts that are fields of a span and not attributes. An attribute that the fold has set stays.
     pub(super) fn identity(&mut self) {
         let span = self.span;
         self.text("gen_ai.conversation.id", &span.root);
@@ -132,13 +132,14 @@ impl<'a> List<'a> {
         self.pairs.iter().find(|pair| pair.key == key)?.value.as_ref()?.value.as_ref()
     }
 
-    /// Returns the attributes sorted and unique, and how many were removed.
+    /// Returns the attributes, sorted and unique, and the number of attributes that were removed.
     pub(super) fn finish(mut self) -> (Vec<KeyValue>, usize) {
         if self.truncated > 0 {
             let value = any_value::Value::IntValue(self.truncated);
             self.pairs.push(key_value("hookspan.truncated", value));
         }
-        // The sort is stable and the first of equal keys stays: the fold's value wins over a derived one.
+        // The sort is stable and the first of several equal keys is kept, so the fold's value takes precedence over a
+        // derived one.
         self.pairs.sort_by(|a, b| a.key.cmp(&b.key));
         self.pairs.dedup_by(|later, earlier| later.key == earlier.key);
         let over = self.pairs.len().saturating_sub(MAX_ATTRIBUTES);

@@ -1,4 +1,4 @@
-//! Why a delivery failed, and what a person can change about it.
+//! Why a delivery failed, and what the user can change about it.
 
 use crate::config::destination::{Connection, Destination, Protocol};
 
@@ -17,15 +17,15 @@ pub(crate) enum Cause {
     Certificate,
     /// The server did not accept our side of the TLS handshake.
     ClientCertificate,
-    /// TLS to a port that does not speak it.
+    /// TLS was sent to a port that does not speak it.
     NotTls,
-    /// Plain text to a port that speaks TLS.
+    /// Plain text was sent to a port that speaks TLS.
     WantsTls,
-    /// The port answers, but not in HTTP/1.1.
+    /// The port answers, but not with HTTP/1.1.
     NotHttp1,
-    /// The port answers, but not in HTTP/2.
+    /// The port answers, but not with HTTP/2.
     NotHttp2,
-    /// The server redirects: scheme, host and path of the target.
+    /// The server redirects. Contains scheme, host and path of the target.
     Redirect(String),
     /// An answer that no OTLP receiver gives.
     NotOtlp,
@@ -37,24 +37,24 @@ pub(crate) enum Cause {
     ContentType,
     /// The server cannot unpack gzip.
     Compression,
-    /// The request is larger than the server takes.
+    /// The request is larger than the server accepts.
     TooLarge,
     /// The server is overloaded, or limits the rate.
     Busy,
     /// The server failed.
     Faulty,
-    /// The server refuses what the request holds.
+    /// The server refuses the content of the request.
     Content,
 }
 
 impl Cause {
-    /// Whether the two sides speak different protocols. One such answer may be chance; several in a row are not.
+    /// Whether the two sides speak different protocols. A single such answer may be chance; several in a row are not.
     #[must_use]
     pub(crate) const fn is_mix_up(&self) -> bool {
         matches!(self, Self::NotTls | Self::NotHttp1 | Self::NotHttp2 | Self::WantsTls)
     }
 
-    /// What a person can do; empty if the next attempt is all that can be done.
+    /// What the user can do. Empty if nothing but another attempt can help.
     #[must_use]
     pub(crate) fn advice(&self, destination: &Destination) -> String {
         let connection = &destination.connection;

@@ -1,4 +1,4 @@
-//! What one destination receives, and in which spelling.
+//! What one destination receives, and how it is spelled.
 
 use std::sync::Arc;
 
@@ -30,15 +30,15 @@ pub(crate) struct Encoding {
     pub hide_outputs: bool,
     /// Whether `langfuse.observation.type` is added.
     pub langfuse: bool,
-    /// Bytes of content one attribute may hold.
+    /// Maximum number of bytes of content in one attribute.
     pub content_max_bytes: usize,
     /// Attributes of every resource.
     pub resource: ResourceBase,
-    /// Prices of tokens, for the profile that sends what they come to.
+    /// Prices of tokens. Used by the profile that sends costs.
     pub prices: Arc<Prices>,
-    /// Whether an answer is a span of its own and needs no copy on its turn.
+    /// Whether an answer has a span of its own, so that the turn needs no copy of it.
     pub answers_apart: bool,
-    /// Redacts secrets in every string. `None` only at `full` with redaction explicitly switched off.
+    /// Redacts secrets in every string. `None` only at `full`, if redaction is explicitly switched off.
     pub redaction: Option<Redaction>,
 }
 
@@ -46,7 +46,7 @@ impl Encoding {
     /// A path in the form that the policy allows; `None` if it allows none.
     pub(super) fn path(&self, key: &str, path: &str, span: &Span) -> Option<String> {
         match self.paths {
-            // Relative to itself, the path would be empty.
+            // Relative to itself, the root's path would be empty.
             PathPolicy::Relative if key == "hookspan.file.root" => Some(base_name(path).to_owned()),
             PathPolicy::Off => None,
             PathPolicy::Full => Some(path.to_owned()),
@@ -71,7 +71,7 @@ impl Encoding {
     }
 }
 
-/// `path` relative to `root`, otherwise its last part: the name of a home directory is private.
+/// `path` relative to `root`. Outside of `root` only its last part, because the name of a home directory is private.
 fn relative(path: &str, root: Option<&str>) -> String {
     if let Some(below) = root.and_then(|root| below(root, path)) {
         return below;

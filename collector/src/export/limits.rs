@@ -1,11 +1,11 @@
-//! Keeps values within a backend's limits without breaking them.
+//! Cuts values to a backend's limits without making them invalid.
 //!
-//! Backends cut values silently, in the middle of a JSON document or a character. So hookspan cuts them visibly: plain text
-//! ends at a character boundary with `…[+N bytes]`, and JSON stays a document.
+//! Backends cut values silently, in the middle of a JSON document or of a character. So hookspan cuts them visibly:
+//! plain text ends at a character boundary with `…[+N bytes]`, and JSON stays a valid document.
 
 use serde_json::Value as Json;
 
-/// Minimum length of a shortened string leaf: a shorter one would consist of the marker alone.
+/// Minimum length of a shortened text in JSON. A shorter one would consist of the marker alone.
 const MIN_LEAF_BYTES: usize = 32;
 
 /// Cuts plain text to `max` bytes, marker included. Returns whether it was cut.
@@ -13,7 +13,7 @@ pub(super) fn cut_text(text: &mut String, max: usize) -> bool {
     if text.len() <= max {
         return false;
     }
-    // The marker's length depends on the cut, so reserve its maximum length.
+    // The marker's length depends on where the text is cut, so its maximum length is reserved.
     let reserve = marker(text.len()).len();
     let mut keep = max.saturating_sub(reserve);
     while !text.is_char_boundary(keep) {
@@ -41,7 +41,8 @@ fn marker(bytes: usize) -> String {
     format!("…[+{bytes} bytes]")
 }
 
-/// Shortens string leaves, longest first, to one common length; then halves arrays; then gives up the structure.
+/// Shortens texts in the document, the longest first, to one common length. If that is not enough, halves arrays, and
+/// finally gives up the structure.
 fn shorten(mut document: Json, max: usize) -> String {
     let longest = longest_leaf(&document);
     if longest > MIN_LEAF_BYTES {
@@ -95,7 +96,7 @@ fn capped(value: &Json, cap: usize) -> Json {
     }
 }
 
-/// Drops the trailing half of the array with the most items (at least one item). False when no array has any.
+/// Drops the second half of the array with the most items (at least one item). Returns false if no array has any item.
 fn halve_largest_array(document: &mut Json) -> bool {
     fn largest(value: &Json) -> usize {
         match value {
@@ -121,7 +122,8 @@ fn halve_largest_array(document: &mut Json) -> bool {
     }
 }
 
-/// A JSON string of at most `max` bytes. Escapes may multiply the length, so the text shrinks until the document fits.
+/// A JSON string of at most `max` bytes. Escapes may multiply the length, so the text is shortened until the document
+/// fits.
 fn as_string(text: &str, max: usize) -> String {
     let mut budget = max.saturating_sub(2);
     loop {

@@ -17,7 +17,7 @@ const SECONDS: [f64; 18] = [
     200.0, 500.0,
 ];
 
-/// Counters of exporters. Without a metrics exporter counting does nothing.
+/// Counters of exporters. Counting has no effect without a metrics exporter.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
     export_spans: Counter<u64>,
@@ -77,7 +77,8 @@ fn meter() -> Meter {
     opentelemetry::global::meter("hookspan")
 }
 
-/// Reports numbers from the store: hooks, losses, backlogs, sizes. They are read only when a metrics exporter asks.
+/// Reports numbers from the store: hooks, losses, backlogs, sizes. They are read only when a metrics exporter asks for
+/// them.
 pub(crate) fn observe(database: &Path) {
     let readers = Arc::new(Readers::new(database));
     let meter = meter();

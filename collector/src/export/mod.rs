@@ -117,8 +117,9 @@ struct Running {
 
 /// Starts one exporter per destination on `runtime`. `wake` changes whenever spans may have settled.
 ///
-/// A destination that cannot be used now (a variable is not set, a certificate cannot be read) is paused and says so; the
-/// others run. Its settings are read again from time to time. Opening the database is retried.
+/// A destination that cannot be used now (a variable is not set, a certificate cannot be read) is paused and reports
+/// why; the others run. Its settings are read again from time to time. Opening the database is tried again until it
+/// succeeds.
 #[must_use]
 pub(crate) fn spawn(
     runtime: &Handle,
@@ -162,7 +163,7 @@ impl Exporters {
         found.is_some()
     }
 
-    /// Stops all exporters. A request in flight gets half a second. The rest is sent after the next start.
+    /// Stops all exporters. Requests in flight get half a second. Everything else is sent after the next start.
     pub(crate) async fn shutdown(&self) {
         self.shutdown.send_replace(true);
         for running in &self.destinations {

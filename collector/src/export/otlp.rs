@@ -32,7 +32,7 @@ use crate::config::preset::Preset;
 use crate::config::{OpenInference, Profile};
 use crate::redaction::Redaction;
 
-/// Sampled, and "parent is remote" is known (to be false).
+/// Span flags: sampled, and it is known that the parent is not remote.
 const FLAGS: u32 = 0x101;
 const CONTENT_MIN_BYTES: usize = 512;
 const SPAN_MAX_BYTES: usize = 48 * 1_024;
@@ -76,7 +76,7 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a file: what a destination with this policy would get.
+    /// The encoding for a file. It is that of a destination with this policy.
     #[must_use]
     pub(crate) fn file(
         content: ContentPolicy,
@@ -144,7 +144,7 @@ impl Encoding {
         let parts = span.contents.iter().filter(|part| part.key != EDIT_CHANGES);
         let read = parts.filter_map(|part| Some((part.key, read(part)?)));
         let mut contents: Vec<_> = read.collect();
-        // Redact before truncating: no rule recognises half a secret.
+        // Redacts before truncating, because half a secret matches no rule.
         if let Some(redaction) = &self.redaction {
             contents.iter_mut().for_each(|(_, content)| redaction.in_place(&mut content.text));
         }
@@ -159,7 +159,7 @@ impl Encoding {
         self.redaction.as_ref().map_or(Cow::Borrowed(text), |redaction| redaction.text(text))
     }
 
-    /// The span with content of at most `budget` bytes each, without the first `shed` keys of [`SHED_ORDER`].
+    /// The span with at most `budget` bytes of each content, and without the first `shed` keys of [`SHED_ORDER`].
     fn span_within(
         &self,
         span: &Span,
@@ -206,7 +206,7 @@ impl Encoding {
         encoded
     }
 
-    /// The model answers elsewhere, so an answer is a client's span to those who take the conventions by the letter.
+    /// The model runs elsewhere. So in the strict profile an answer is a span of kind CLIENT.
     fn kind(&self, span: &Span) -> OtlpKind {
         match (self.semconv, span.kind) {
             (Profile::Genai141Strict, SpanKind::Response) => OtlpKind::Client,
@@ -237,7 +237,7 @@ impl Encoding {
 
     fn status(&self, span: &Span, contents: &[&(&'static str, Content)]) -> OtlpStatus {
         let Status::Error { message, .. } = &span.status else { return OtlpStatus::default() };
-        // Cursor's error text is content: only at `full`, and shortened.
+        // Cursor's error text is content: it is sent only at `full`, and shortened.
         let own = contents.iter().find(|(key, _)| *key == ERROR_TEXT);
         let message = own.map_or(message.as_str(), |(_, content)| content.text.as_str());
         OtlpStatus {
@@ -303,10 +303,10 @@ impl<'a> Request<'a> {
         Self { encoding, groups: BTreeMap::new(), spans: 0, bytes: 0 }
     }
 
-    /// Adds `encoded`, the encoding of `span`, unless the request would exceed `max` bytes. A first span is always added.
-    /// Returns whether it was added.
+    /// Adds `encoded`, the encoding of `span`, unless the request would then exceed `max` bytes. The first span is
+    /// always added. Returns whether the span was added.
     pub(crate) fn push(&mut self, span: &Span, encoded: OtlpSpan, max: usize) -> bool {
-        // Tag and length take at most six bytes. A fixed allowance covers the small resources.
+        // Tag and length take at most six bytes. A fixed allowance covers the resources, which are small.
         let size = encoded.encoded_len() + 6;
         let key = ResourceKey::of(span);
         let envelope = if self.groups.contains_key(&key) { 0 } else { 1_024 };

@@ -1,8 +1,8 @@
-//! The policy for paths inside text: arguments, results, prompts, answers, error texts.
+//! Applies the policy for paths to text: arguments, results, prompts, answers, error texts.
 //!
-//! At `relative`, paths of the workspace become relative, and a home directory becomes `~`. Other paths say nothing about a
-//! person and stay, because commands must remain readable. At `hash` and `off` everything that looks like a path is replaced. A
-//! bare file name in running text cannot be told from a word, and stays.
+//! At `relative`, paths in the workspace become relative, and a home directory becomes `~`. Other paths tell nothing
+//! about a person and stay, because commands must remain readable. At `hash` and `off`, everything that looks like a
+//! path is replaced. A bare file name in running text looks like any word, so it stays.
 
 use hookspan_core::content::Content;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::hashed::hashed_path;
 use crate::config::destination::PathPolicy;
 
-/// Members of JSON that hold a path, in the spellings of the editors.
+/// JSON members that contain a path, as the editors spell them.
 pub(super) const KEYS: [&str; 20] = [
     "agent_transcript_path",
     "agentTranscriptPath",
@@ -36,10 +36,10 @@ pub(super) const KEYS: [&str; 20] = [
 
 /// The replacement of a path at `off`.
 const OFF: &str = "[path]";
-/// Maximum depth of JSON documents inside strings of documents.
+/// Maximum depth of JSON documents inside strings of other documents.
 const NESTED: usize = 3;
 
-/// The policy, and the workspace that paths are relative to.
+/// The policy, and the workspace to which paths become relative.
 #[derive(Clone, Copy)]
 pub(super) struct Paths<'a> {
     pub(super) policy: PathPolicy,
@@ -122,7 +122,7 @@ impl Paths<'_> {
         (copied > 0).then(|| out + &text[copied..])
     }
 
-    /// Makes paths of the workspace relative, and names no home directory.
+    /// Makes paths in the workspace relative, and removes the names of home directories.
     fn relative(self, text: &str) -> Option<String> {
         let mut shown: Option<String> = None;
         for root in self.roots() {
@@ -137,7 +137,7 @@ impl Paths<'_> {
         shown
     }
 
-    /// The spellings of the workspace's path in texts: plain, in JSON, and with the other separator.
+    /// How the workspace's path may be spelled in texts: plain, in JSON, and with the other separator.
     fn roots(self) -> Vec<String> {
         let root = self.workspace.unwrap_or_default().trim_end_matches(['/', '\\']);
         if root.len() < 3 {
@@ -151,7 +151,7 @@ impl Paths<'_> {
         roots
     }
 
-    /// The name of the folder that Cursor keeps for the workspace: its path with hyphens.
+    /// The name of the folder in which Cursor keeps data of the workspace: the workspace's path with hyphens.
     fn slug(self) -> Option<String> {
         let root = self.workspace?.trim_matches(['/', '\\']);
         let slug = root.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
@@ -159,7 +159,7 @@ impl Paths<'_> {
     }
 }
 
-/// `text` with `root` taken from paths; alone it becomes `.`.
+/// `text` without `root` in front of paths. `root` alone becomes `.`.
 fn without_root(text: &str, root: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
@@ -171,7 +171,7 @@ fn without_root(text: &str, root: &str) -> Option<String> {
         }
         out.push_str(&text[copied..at]);
         let separator = rest.len() - rest.trim_start_matches(['/', '\\']).len();
-        // A line break in JSON is no separator.
+        // A backslash that belongs to a line break in JSON is not a separator.
         let is_path = rest.starts_with('/') || (separator > 0 && root.contains('\\'));
         copied = if is_path && rest[separator..].starts_with(is_name) {
             end + separator
@@ -183,7 +183,7 @@ fn without_root(text: &str, root: &str) -> Option<String> {
     (copied > 0).then(|| out + &text[copied..])
 }
 
-/// `text` with the word `workspace` in place of the folder's name.
+/// `text` with the folder's name replaced by the word `workspace`.
 fn without_slug(text: &str, slug: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
@@ -199,17 +199,17 @@ fn without_slug(text: &str, slug: &str) -> Option<String> {
     (copied > 0).then(|| out + &text[copied..])
 }
 
-/// Folders of home directories. The last ones are escaped for JSON, once and twice.
+/// Folders that contain home directories. The last ones are escaped for JSON, once and twice.
 const HOMES: [&str; 6] =
     ["/home/", "/Users/", ":/Users/", ":\\Users\\", ":\\\\Users\\\\", ":\\\\\\\\Users\\\\\\\\"];
 
-/// `text` with `~` in place of `folder` and the name behind it.
+/// `text` with `folder` and the name after it replaced by `~`.
 fn without_homes(text: &str, folder: &str) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
     for (at, _) in text.match_indices(folder) {
         let from = at + folder.len();
-        // A drive's letter belongs to the path.
+        // The drive letter before the colon belongs to the path.
         let is_drive = folder.starts_with(':');
         let start = if is_drive { at.saturating_sub(1) } else { at };
         let is_letter = text.as_bytes().get(start).is_some_and(u8::is_ascii_alphabetic);
@@ -252,7 +252,7 @@ fn path_at(text: &str, at: usize) -> usize {
     let run = rest[head..].find(|c: char| !in_path(c)).unwrap_or(rest.len() - head) + head;
     let path = rest[..run].trim_end_matches('.');
     let is_tag = first == b'/' && text[..at].ends_with('<');
-    // `//` begins a comment or the rest of a URL, and a lone separator is a division.
+    // `//` begins a comment or the rest of a URL, and a single separator is a division.
     let has_name = path[head..].contains(is_name);
     let is_plain = drive
         || share
@@ -272,7 +272,8 @@ fn begins(text: &str, at: usize) -> bool {
     escaped || !(is_name(last) || matches!(last, '/' | '\\') || before.ends_with("~"))
 }
 
-/// Whether `c` stands in names of files. A colon, a quote or a bracket may, and ends a path in running text.
+/// Whether `c` is common in file names. A colon, a quote or a bracket may occur in one, but in running text it ends the
+/// path.
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '~' | '@' | '%' | '+' | '#' | '*')
 }

@@ -16,7 +16,7 @@ use crate::store::export::{Batch, ExportStore, Loss, LossReason, Position};
 /// Spans in one request.
 pub(super) const BATCH_SPANS: usize = 512;
 
-/// How long a refused size is the maximum. Then twice the size is tried, and so on.
+/// For this long, a size that the receiver refused is the maximum. After that, twice the size is tried, and so on.
 const SIZE_TRUST_NS: i64 = 3_600_000_000_000;
 
 /// Fixed settings of a destination that decide what is sent when.
@@ -36,7 +36,7 @@ pub(super) struct Plan {
 pub(super) enum Step {
     /// Nothing is waiting.
     Idle,
-    /// Spans wait for more spans, at most this long.
+    /// Wait for more spans, at most this long.
     Gather(Duration),
     /// No attempt for this long.
     Wait(Duration),
@@ -46,7 +46,7 @@ pub(super) enum Step {
     Send { batch: Batch, position: Position, alone: bool },
 }
 
-/// A request put together from the store, not yet stored itself.
+/// A request made from the store. It is not stored itself yet.
 #[derive(Debug, Default)]
 pub(super) struct Built {
     pub(super) batch: Option<Batch>,
@@ -79,8 +79,8 @@ impl Plan {
         self.is_sampled(&span.root) && !self.is_too_old(span, now)
     }
 
-    /// Decides the next step, and stores the state behind the decision. `gathering` is when the first waiting span was seen.
-    /// `at_once` skips a wait, because a person asked for it.
+    /// Decides the next step, and stores the state on which the decision rests. `gathering` is when the first waiting
+    /// span was seen. `at_once` skips a wait, because the user asked for it.
     pub(super) fn next(
         &self,
         store: &mut ExportStore,
@@ -139,8 +139,8 @@ impl Plan {
         }
     }
 
-    /// How long the batches that were set aside still wait for another batch to be accepted; zero: send them again. `None` if
-    /// there are none.
+    /// How long the batches that were set aside still wait for another batch to be accepted. Zero means that they are
+    /// sent again. `None` if there are none.
     fn until_release(
         &self,
         store: &ExportStore,
@@ -162,7 +162,8 @@ impl Plan {
         usize::try_from(bytes).unwrap_or(usize::MAX).min(self.request_max_bytes)
     }
 
-    /// The request after `seq`, if enough spans for a full one wait. It is encoded while another one is in flight.
+    /// The request after `seq`, if enough spans for a full one are waiting. It is encoded while the previous one is in
+    /// flight.
     pub(super) fn ahead(
         &self,
         store: &ExportStore,
@@ -200,7 +201,7 @@ impl Plan {
                 return true;
             }
             let encoded = self.encoding.span(&span, &mut |part| {
-                // If a body is damaged or pruned, only its content is missing from the span.
+                // If a body is damaged or pruned, the span merely lacks that content.
                 content::extract(part.field, bodies.get(part.hook)?)
             });
             if !request.push(&span, encoded, max_bytes) {
@@ -225,8 +226,9 @@ impl Plan {
         Ok(built)
     }
 
-    /// Limits the spans that wait for a failing destination: the oldest are dropped. A built request that also holds spans
-    /// within the limit stays whole. So for a while one request more may wait, and no span is dropped without need.
+    /// Limits the number of spans that wait for a failing destination, by dropping the oldest. A request that was
+    /// already built and also contains spans within the limit is kept. So one request more may wait for a while, and no
+    /// span is dropped without need.
     fn shed_backlog(&self, store: &mut ExportStore, now: Timestamp) -> rusqlite::Result<()> {
         let position = store.position()?;
         if position.attempts == 0 || self.backlog_max_spans == u64::MAX {
@@ -267,21 +269,23 @@ impl Plan {
         self.is_expired(u64::try_from(end.0).unwrap_or(0), now)
     }
 
-    /// Spans are dropped by age only if a person has set that: after an outage of weeks a destination gets everything.
+    /// Spans are dropped by age only if the user has configured it. Otherwise, a destination gets everything even after
+    /// an outage of weeks.
     fn is_expired(&self, end_ns: u64, now: Timestamp) -> bool {
         let Some(limit) = self.max_span_age else { return false };
         let age = u64::try_from(now.0).unwrap_or(0).saturating_sub(end_ns);
         u128::from(age) > limit.as_nanos()
     }
 
-    /// Samples whole conversations: the first eight bytes of their id's hash, read as a fraction, decide.
+    /// Selects whole conversations. The first eight bytes of the id's hash, read as a fraction, are compared with
+    /// `sample`.
     pub(super) fn is_sampled(&self, conversation: &str) -> bool {
         if self.sample >= 1.0 {
             return true;
         }
         let digest = Sha256::digest(conversation.as_bytes());
         let head = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
-        // 53 bits are what a double holds exactly.
+        // A double can represent 53 bits exactly.
         #[expect(clippy::cast_precision_loss, reason = "shifted down to 53 bits")]
         let fraction = (head >> 11) as f64 / (1_u64 << 53) as f64;
         fraction < self.sample

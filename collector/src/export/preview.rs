@@ -1,4 +1,4 @@
-//! What a destination would get of a session: chosen, encoded and redacted as for sending, and not sent.
+//! Shows what a destination would get of a session: selected, encoded and redacted as for sending, but not sent.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::store::bodies::Bodies;
 use crate::store::read;
 use crate::store::whole::{self, SessionRow};
 
-/// How a redacted secret begins; the name of the rule follows, up to a colon.
+/// Beginning of a redacted secret. The name of the rule follows, up to a colon.
 const MARK: &str = "[redacted:";
 
 /// What a preview came to.
@@ -24,7 +24,7 @@ const MARK: &str = "[redacted:";
 pub(crate) struct Preview {
     /// Spans that would be sent.
     pub spans: u64,
-    /// Settled spans that would not: `sample` leaves their session out, or they are older than `max_span_age`.
+    /// Settled spans that would not be sent: `sample` leaves out their session, or they are older than `max_span_age`.
     pub left_out: u64,
     /// Redacted secrets, by rule.
     pub redacted: BTreeMap<String, u64>,
@@ -74,7 +74,7 @@ pub(crate) fn write(
     Ok(preview)
 }
 
-/// Answers a page: what the destination of a name would get of a session, or of the last one.
+/// Answers a page: what the destination with this name would get of a session, or of the last session.
 pub(crate) fn asked(
     settings: Settings,
     destinations: Vec<Destination>,
@@ -91,7 +91,7 @@ pub(crate) fn asked(
         let mut bytes = Vec::new();
         match write(db, destination, &settings, &[row], &mut bytes) {
             Err(FileError::Store(error)) => Err(error),
-            // Memory takes everything, and our own values are JSON.
+            // Writing to memory does not fail, and our own values are valid JSON.
             _ => Ok(Some(bytes)),
         }
     }

@@ -64,7 +64,7 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// Name, connection and TLS. Whether all of them work.
+    /// Checks name, connection and TLS. Returns whether all of them work.
     fn reach(&mut self) -> bool {
         let Ok(url) = reqwest::Url::parse(&self.destination.connection.endpoint) else {
             return false;
@@ -161,7 +161,7 @@ impl Probe<'_> {
         self.judge("export", outcome);
     }
 
-    /// Results of the direct connection count only if the export fails too.
+    /// The results of the direct connection count only if the export fails as well.
     fn export_through_proxy(&mut self) {
         let outcome = self.send();
         if matches!(outcome, Outcome::Ok | Outcome::Partial { .. }) {
@@ -233,7 +233,7 @@ fn names_emptiness(trouble: &Trouble) -> bool {
     ["no spans", "no resource", "empty"].iter().any(|words| text.contains(words))
 }
 
-/// Ends the handshake, or the time does.
+/// Runs the handshake to its end, or until the time is over.
 fn shake(tls: &mut ClientConnection, socket: &mut TcpStream) -> io::Result<()> {
     let deadline = clock::instant() + CONNECT_TIMEOUT + Duration::from_secs(1);
     while tls.is_handshaking() {

@@ -1,5 +1,5 @@
-//! Sends the spans of a period again, without moving a destination's position: they are encoded now, and stored as requests that the
-//! collector sends like any other.
+//! Sends the spans of a period again without moving the destination's position. The spans are encoded now and stored as
+//! requests, which the collector sends like any others.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::config::destination::Destination;
 use crate::store::export::{Batch, ExportStore, StartAt};
 use crate::store::open::OpenError;
 
-/// Bytes that a replay may add to the database. A longer period is replayed in parts.
+/// Maximum number of bytes that a replay adds to the database. A longer period must be replayed in parts.
 const MAX_BYTES: usize = 256 << 20;
 
 /// What a replay came to.
@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 256 << 20;
 pub(crate) enum Replayed {
     /// So many spans wait to be sent.
     Spans(u64),
-    /// The period holds more than fits; nothing was stored. Spans that fit.
+    /// The period contains too many spans, and nothing was stored. Contains the number of spans that would fit.
     TooMuch(u64),
 }
 
@@ -47,8 +47,9 @@ impl Filling<'_> {
     }
 }
 
-/// Stores requests with the spans that ended from `from` to `to`, both included. Spans that were not built yet are left out: they are
-/// sent anyway. So is what `sample` leaves out; `max_span_age` does not count, because a person asks.
+/// Stores requests with the spans that ended between `from` and `to`, both included. Spans that are not in a request
+/// yet are left out, because they will be sent anyway. Spans that `sample` leaves out are left out as well.
+/// `max_span_age` is ignored, because the user asked for these spans.
 ///
 /// # Errors
 /// Returns SQLite's error. Nothing is stored then.

@@ -23,7 +23,7 @@ pub struct ResourceBase {
     more: BTreeMap<&'static str, String>,
 }
 
-/// The values that distinguish resources inside a request.
+/// The values by which resources in one request differ.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ResourceKey {
     version: Option<String>,
@@ -94,7 +94,7 @@ impl ResourceBase {
         if let Some(version) = &version {
             all.entry("service.version").or_insert(version);
         }
-        // The project's name is its folder's name, which is a part of a path.
+        // The project's name is the name of its folder, and so part of a path.
         let project = key.project.as_deref().and_then(|project| match paths {
             PathPolicy::Off => None,
             PathPolicy::Hash => Some(Cow::Owned(hashed_path(project))),
@@ -124,7 +124,7 @@ impl ResourceKey {
     }
 }
 
-/// This machine's name, where the system tells.
+/// This machine's name, if the system tells it.
 #[must_use]
 pub(crate) fn host_name() -> Option<String> {
     #[cfg(unix)]
@@ -136,8 +136,8 @@ pub(crate) fn host_name() -> Option<String> {
     None
 }
 
-/// The machine's kind, and an id of this installation: the same on every start, different for every account and machine. It is a
-/// hash of names, in the form of a UUID.
+/// The machine's type, and an id of this installation. The id is the same at every start and different for every
+/// account and machine. It is a hash of names in the form of a UUID.
 fn more(host: Option<&str>, env: &Environment) -> BTreeMap<&'static str, String> {
     let home = env.path("HOME").or_else(|| env.path("USERPROFILE")).unwrap_or_default();
     let mut digest = Sha256::new();

@@ -1,7 +1,7 @@
-//! Finds out which protocol a port speaks, if its failures do not tell.
+//! Finds out which protocol a port speaks, if the failures do not tell.
 //!
-//! A server may hang up if the client uses another protocol. Go's HTTP server does that for gRPC: by chance the client sees a
-//! meaningless answer or a broken pipe. A plain HTTP/1.1 request gives a clear answer.
+//! A server may hang up on a client that uses another protocol. Go's HTTP server does so for gRPC: the client then
+//! sees, by chance, either a meaningless answer or a broken pipe. A plain HTTP/1.1 request gets a clear answer.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -37,10 +37,10 @@ fn ask(destination: &Destination) -> Option<Vec<u8>> {
 /// Judges the first bytes that came.
 fn cause(answer: &[u8], is_tls: bool, protocol: Protocol) -> Option<Cause> {
     let is_http1 = answer.starts_with(b"HTTP/1.");
-    // A SETTINGS frame on stream 0, with which every HTTP/2 server begins.
+    // Every HTTP/2 server begins with a SETTINGS frame on stream 0.
     let is_http2 = answer.get(3..9) == Some(&[4, 0, 0, 0, 0, 0]);
     let is_alert = answer.starts_with(&[0x15, 3]);
-    // A server with TLS may say in plain HTTP that it wants TLS.
+    // A TLS server may say in plain HTTP that it requires TLS.
     let wants_tls = String::from_utf8_lossy(answer).to_ascii_lowercase().contains("https");
     match protocol {
         _ if is_tls => ((is_http1 && !wants_tls) || is_http2).then_some(Cause::NotTls),

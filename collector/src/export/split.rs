@@ -1,7 +1,7 @@
-//! Splits a stored request into smaller ones, using only its bytes.
+//! Splits a stored request into smaller ones. Needs only the bytes of the request.
 //!
-//! The parts divide the batch's sequence numbers in order, each as many as it has spans. A part's numbers say how many spans it
-//! has, not which.
+//! The parts divide the batch's range of sequence numbers in order, each in proportion to its number of spans. A part's
+//! range tells how many spans it contains, but not which.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use prost::Message as _;
 use super::otlp::SHED_ORDER;
 use crate::store::export::Batch;
 
-/// Two halves by count; `None` for a lone span.
+/// Two halves by number of spans; `None` for a single span.
 pub(super) fn halve(batch: &Batch) -> Option<[Batch; 2]> {
     let request = decode(batch)?;
     let half = spans(&request).count() / 2;
@@ -26,7 +26,7 @@ pub(super) fn halve(batch: &Batch) -> Option<[Batch; 2]> {
     }))
 }
 
-/// Two halves without a common trace; `None` for a lone trace.
+/// Two halves without a common trace; `None` for a single trace.
 pub(super) fn halve_between_traces(batch: &Batch) -> Option<[Batch; 2]> {
     let request = decode(batch)?;
     let traces: BTreeSet<Vec<u8>> = spans(&request).map(|span| span.trace_id.clone()).collect();
@@ -37,7 +37,7 @@ pub(super) fn halve_between_traces(batch: &Batch) -> Option<[Batch; 2]> {
     Some(part(batch, request, |span| first.contains(&span.trace_id)))
 }
 
-/// The same batch without content; `None` when it holds none.
+/// The same batch without content; `None` if it has no content.
 pub(super) fn shed_content(batch: &Batch) -> Option<Batch> {
     let mut request = decode(batch)?;
     let mut shed = 0;

@@ -1,4 +1,4 @@
-//! Starts a destination's exporter: opens the store, makes the client, and waits for what is missing.
+//! Starts a destination's exporter: opens the store, makes the client, and waits until everything needed is available.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,11 +27,12 @@ const STORE_WAIT: Duration = Duration::from_secs(1);
 #[derive(Clone, Default)]
 pub(crate) struct Reread(Option<Arc<Read>>);
 
-/// Gives the settings of the destination with a name.
+/// Returns the settings of the destination with this name.
 type Read = dyn Fn(&str) -> Option<Destination> + Send + Sync;
 
 impl Reread {
-    /// With `read`, which gives the destination of a name; `None` when it is not there any more or cannot be read.
+    /// With `read`, which returns the destination with a name. It returns `None` if that destination no longer exists
+    /// or cannot be read.
     #[must_use]
     pub(crate) fn new(read: impl Fn(&str) -> Option<Destination> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(read)))
@@ -62,12 +63,12 @@ pub(super) struct Start {
 pub(super) enum Begun {
     /// It can run.
     Ready(Box<Worker>),
-    /// The destination cannot be used, which is recorded.
+    /// The destination cannot be used, and the reason was recorded.
     Unready,
 }
 
 impl Start {
-    /// Runs the worker until the end; first waits for whatever is missing.
+    /// Waits until everything needed is available, and then runs the worker until the end.
     pub(super) async fn supervise(mut self, mut begun: Result<Begun, OpenError>) {
         let mut is_told = false;
         loop {
@@ -96,7 +97,7 @@ impl Start {
                 let begun = self.begin();
                 (self, begun)
             });
-            // Otherwise the runtime is shutting down and ends this task.
+            // Otherwise the runtime is shutting down, and this task with it.
             let Ok(done) = again.await else { return };
             (self, begun) = done;
         }
@@ -159,7 +160,7 @@ impl Start {
     }
 }
 
-/// The environment of a process does not change.
+/// The environment of a process does not change, so a restart is needed.
 fn advice(name: &str, problem: &str) -> String {
     let again = format!(
         "The collector reads it again every half minute, or at once with `hookspan destinations resume {name}`"

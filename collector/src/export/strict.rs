@@ -1,6 +1,8 @@
-//! What the profile `genai-1.41-strict` writes differently: the GenAI conventions to the letter, and text where a backend shows text.
+//! The differences of the profile `genai-1.41-strict`: it follows the GenAI conventions to the letter, and sends plain
+//! text where a backend shows text.
 //!
-//! The other profiles keep their bytes, so a destination in use never changes by itself. `docs/attributes.md` has the whole list.
+//! The other profiles keep their bytes, so a destination in use never changes by itself. `docs/attributes.md` has the
+//! complete list.
 
 use std::sync::LazyLock;
 
@@ -19,10 +21,11 @@ pub(super) const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/1.41.0";
 
 const OUTPUT: &str = "gen_ai.output.messages";
 
-/// The makers' names of the models that a release knows. Only their names are used here.
+/// The makers' names of the models that this release knows. The prices in the list are not used here.
 static MODELS: LazyLock<Prices> = LazyLock::new(|| prices::with_public(Prices::default()));
 
-/// What of the content a span gets. An answer has a span of its own: the turn repeats it only for backends that show a trace by its root.
+/// Selects the content that a span gets. An answer has a span of its own, so the turn repeats it only for backends that
+/// show a trace by its root.
 pub(super) fn contents(list: &List<'_>, contents: &mut Vec<(&'static str, Content)>) {
     if list.encoding.semconv != Profile::Genai141Strict {
         return;
@@ -36,7 +39,7 @@ pub(super) fn contents(list: &List<'_>, contents: &mut Vec<(&'static str, Conten
     }
 }
 
-/// Why the answer ended: as the turn's end told, `error` for a failed span, else `stop`.
+/// Why the answer ended: the reason from the turn's end, or `error` for a failed span, otherwise `stop`.
 fn finish_reason(list: &List<'_>) -> String {
     let span = list.span;
     let told = span.attributes.iter().find(|a| a.key == "gen_ai.response.finish_reasons");
@@ -49,7 +52,8 @@ fn finish_reason(list: &List<'_>) -> String {
     if failed { "error" } else { "stop" }.to_owned()
 }
 
-/// Adds `finish_reason` to every message: the schema of output messages requires it, and readers drop messages without it.
+/// Adds `finish_reason` to every message. The schema of output messages requires it, and readers drop messages without
+/// it.
 fn finish(content: &mut Content, reason: String) {
     let Ok(Json::Array(mut messages)) = serde_json::from_str(&content.text) else { return };
     for message in messages.iter_mut().filter_map(Json::as_object_mut) {
@@ -58,7 +62,7 @@ fn finish(content: &mut Content, reason: String) {
     content.text = Json::Array(messages).to_string();
 }
 
-/// The text of messages in the form of the conventions; anything else as it is.
+/// The plain text of messages in the conventions' form; any other text unchanged.
 pub(super) fn plain(key: &str, content: &Content) -> Content {
     let messages = matches!(key, "gen_ai.input.messages" | OUTPUT);
     let parsed = if messages { serde_json::from_str(&content.text).ok() } else { None };
@@ -68,7 +72,7 @@ pub(super) fn plain(key: &str, content: &Content) -> Content {
     Content { text: texts.join("\n"), json: false }
 }
 
-/// Adds the model by its maker's name and what the tokens come to.
+/// Adds the model under its maker's name, and the cost of the tokens.
 pub(super) fn add(list: &mut List<'_>) {
     if list.encoding.semconv != Profile::Genai141Strict {
         return;
@@ -93,7 +97,8 @@ pub(super) fn add(list: &mut List<'_>) {
     }
 }
 
-/// A subagent without a type, or without a known parent, is called `subagent` in its span's name. Its attribute says the same.
+/// A subagent without a type, or without a known parent, is called `subagent` in the name of its span. Its attribute
+/// gets the same name.
 fn nameless_agent(list: &mut List<'_>) {
     const KEY: &str = "gen_ai.agent.name";
     let is_nameless = match list.span.kind {
@@ -123,7 +128,7 @@ fn tokens(list: &List<'_>) -> Option<Tokens> {
 }
 
 fn cost(list: &mut List<'_>, estimate: Estimate) {
-    // No convention has a key for cost. Backends that read one count in dollars.
+    // The conventions have no key for cost. Backends that show a cost read it in dollars.
     let currency = list.encoding.prices.currency.clone();
     list.push("hookspan.cost.estimate", Value::DoubleValue(estimate.amount));
     list.text("hookspan.cost.currency", &currency);

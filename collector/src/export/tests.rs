@@ -1,4 +1,5 @@
-//! The exporters against a real database and a receiver that misbehaves. Each test says what is kept and what is counted.
+//! Tests the exporters with a real database and a receiver that misbehaves. Each test checks what is kept and what is
+//! counted.
 
 mod conformance;
 mod faults;
@@ -56,7 +57,7 @@ impl World {
         world
     }
 
-    /// Settles `count` more spans: `s0`, `s1` ..., ten to a trace.
+    /// Settles `count` more spans, named `s0`, `s1` and so on, ten per trace.
     fn settle(&self, count: u64) {
         self.settle_with(count, |_| {});
     }
@@ -325,13 +326,13 @@ async fn a_restart_repeats_the_stored_bytes_and_loses_nothing() {
     let sink = Sink::answering(&[Answer::Ok, Answer::Hang]).await;
     let exporters = world.export(vec![destination(&sink, "http/protobuf", "")]);
     eventually(|| sink.seen().len() == 2, || "two requests".to_owned()).await;
-    // As after kill -9: the task is gone in the middle of its request, and what it knew is what the store knows.
+    // As after kill -9: the task disappears during its request, and only the store knows its state.
     for running in &exporters.destinations {
         running.task.lock().unwrap().take().unwrap().abort();
     }
     drop(exporters);
     world.settle(5);
-    // Not even a change of policy changes bytes that may have arrived already.
+    // Even a change of policy does not change bytes that may have arrived already.
     let _again = world.export(vec![destination(&sink, "http/protobuf", "content = 'off'")]);
     world.drained().await;
     let seen = sink.seen();
@@ -351,7 +352,7 @@ async fn a_wait_survives_a_restart() {
     eventually(|| row().state == "retry", || format!("{:?}", row())).await;
     exporters.shutdown().await;
     let again = world.export(vec![destination(&sink, "http/protobuf", "")]);
-    // The second destination shows that the exporters are at work while the first one waits.
+    // The second destination shows that the exporters work while the first one waits.
     let other = Destination { name: "other".to_owned(), ..destination(&sink, "http/protobuf", "") };
     again.shutdown().await;
     let _both = world.export(vec![destination(&sink, "http/protobuf", ""), other]);
@@ -382,7 +383,8 @@ async fn a_backlog_beyond_its_bound_loses_the_oldest_and_counts_them() {
     let limited = Destination { backlog_max_spans: 100, ..limited };
     let exporters = world.export(vec![limited]);
     let row = || world.row("test");
-    // The batch in flight begins in the part that is too much, and stays whole while it reaches beyond it.
+    // The batch in flight begins with spans beyond the limit. It stays whole because it also contains spans within the
+    // limit.
     eventually(|| row().last_error.is_some(), || format!("{:?}", row())).await;
     assert_eq!((row().queued, row().lost), (600, Vec::new()));
     assert!(row().last_error.is_some_and(|error| error.contains("503")));

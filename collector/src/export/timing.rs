@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Waits and intervals of a destination. Only tests shorten them.
+/// Waits and intervals of a destination. Only tests make them shorter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     /// A batch is sent this long after its first span settled, even if it is not full.
@@ -15,7 +15,7 @@ pub(crate) struct Timing {
     pub backoff_long: Duration,
     /// Failures after which a destination counts as away.
     pub patience: u32,
-    /// First wait before a paused destination gets a batch again; doubles from there.
+    /// First wait before a paused destination gets a batch again. The wait doubles from there.
     pub probe_first: Duration,
     /// Longest wait before a paused destination gets a batch again.
     pub probe: Duration,
@@ -39,8 +39,8 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Wait after the `attempts`-th failure in a row (from 1): doubling, ±20 % by `jitter` (0 to 1), and never less than the
-    /// server asked for.
+    /// Wait after the `attempts`-th failure in a row (from 1). It doubles, varies by ±20 % with `jitter` (0 to 1), and
+    /// is never less than the server asked for.
     #[must_use]
     pub(crate) fn wait(&self, attempts: u32, asked: Option<Duration>, jitter: f64) -> Duration {
         let limit = if attempts > self.patience { self.backoff_long } else { self.backoff_max };

@@ -1,4 +1,4 @@
-//! Values in OTLP's form, and the part of a path that may leave.
+//! Values in OTLP's form, and the last part of a path.
 
 use hookspan_core::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, any_value};

@@ -1,4 +1,4 @@
-//! Views that particular backends read: OpenInference (Phoenix, Arize) and Langfuse.
+//! Attributes that particular backends read: OpenInference (Phoenix, Arize) and Langfuse.
 
 use hookspan_core::SpanKind;
 use hookspan_core::content::Content;
@@ -10,7 +10,7 @@ use crate::config::{OpenInference, Profile};
 
 const REDACTED: &str = "__REDACTED__";
 
-/// Adds what the destination's views ask for, from what the list already holds.
+/// Adds the attributes that the destination is configured to get, computed from those already in the list.
 pub(super) fn add(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
     match list.encoding.openinference {
         OpenInference::Off => {}
@@ -33,7 +33,7 @@ pub(super) fn add(list: &mut List<'_>, contents: &[&(&'static str, Content)], bu
     }
 }
 
-/// What Langfuse's pages show as input and output: text, where the conventions have messages.
+/// The input and output that Langfuse's pages show: plain text instead of the conventions' messages.
 fn langfuse_text(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
     if list.encoding.semconv != Profile::Genai141Strict {
         return;
@@ -84,7 +84,7 @@ fn values(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: us
     }
 }
 
-/// Copies under OpenInference's names what is there under the GenAI conventions' names.
+/// Copies attributes from their names in the GenAI conventions to OpenInference's names.
 fn model(list: &mut List<'_>) {
     const TOOL: [(&str, &str); 2] =
         [("gen_ai.tool.name", "tool.name"), ("gen_ai.tool.call.id", "tool.id")];

@@ -1,4 +1,4 @@
-//! One destination's loop: decide, send, record; one request in flight.
+//! The loop of one destination: decide, send, record. One request is in flight at a time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,20 +22,20 @@ use crate::store::export::{
     Batch, DestinationState, ExportStore, Held, Loss, LossReason, Position, Setback,
 };
 
-/// Time that a request in flight gets when the collector stops. An unfinished one is sent again later.
+/// Time for a request in flight when the collector stops. An unfinished request is sent again later.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 
-/// Maximum number of batches that are set aside. One bad batch says something about the batch, three in a row about the
-/// destination.
+/// Maximum number of batches that are set aside. One refused batch tells something about the batch; three in a row tell
+/// something about the destination.
 const HELD_MAX: u64 = 3;
 
-/// Attempts before a batch counts as refused: a server may fail by chance.
+/// Number of attempts before a batch counts as refused, because a server may fail by chance.
 const FAULTY_ATTEMPTS: u32 = 3;
 
-/// Failures in a row after which a protocol mismatch counts as certain, and a hint names further causes.
+/// After this many failures in a row, a protocol mismatch counts as certain, and a hint names further causes.
 const CERTAIN_FROM: u32 = 3;
 
-/// Minimum request size: a span has at most 48 KiB.
+/// Minimum size of a request. A span has at most 48 KiB.
 const REQUEST_MIN_BYTES: u64 = 64 * 1_024;
 
 pub(super) struct Worker {
@@ -120,14 +120,15 @@ impl Worker {
         step
     }
 
-    /// Waits until the time passes, a person asks, the end comes or, with `for_spans`, spans settle.
+    /// Waits until the time is over, the user asks for a delivery, the collector ends or, with `for_spans`, spans
+    /// settle.
     async fn wait(&mut self, longest: Duration, for_spans: bool) -> Woken {
         tokio::select! {
             () = tokio::time::sleep(longest) => Woken::Time,
             () = self.retry.notified() => Woken::Asked,
             changed = self.wake.changed(), if for_spans => match changed {
                 Ok(()) => Woken::Time,
-                // Nothing settles spans any more. Stored ones are still sent, by the clock.
+                // No more spans will settle. Stored ones are still sent when they are due.
                 Err(_) => tokio::select! {
                     () = tokio::time::sleep(longest) => Woken::Time,
                     () = stopped(&mut self.shutdown) => Woken::Shutdown,
@@ -152,7 +153,8 @@ impl Worker {
             bytes = batch.body.len(),
             attempt = batch.attempts + 1,
         );
-        // Build the next request while this one is in flight, but only if sending works: otherwise it would be wasted.
+        // Builds the next request while this one is in flight, but only if sending works. Otherwise the work would be
+        // wasted.
         let ahead = alone && position.attempts == 0;
         let body = Bytes::from(batch.body.clone());
         let mut shutdown = self.shutdown.clone();
@@ -182,7 +184,7 @@ impl Worker {
         let (plan, position) = (Arc::clone(&self.plan), position.clone());
         let built =
             self.in_store(move |store| plan.ahead(store, seq, &position, clock::now())).await;
-        // Any error will occur again, and be reported, when the request's turn comes.
+        // An error will occur again, and be reported, when the request is due.
         built.ok().flatten()
     }
 
@@ -204,7 +206,7 @@ impl Worker {
                 let losses = if rejected > 0 { vec![lost] } else { Vec::new() };
                 self.delivered(batch, position, losses, next).await
             }
-            // The receiver stored nothing, so repeating it makes no duplicates.
+            // The receiver stored nothing, so sending the request again makes no duplicates.
             Outcome::Partial { rejected, message } => {
                 let detail = format!("all {rejected} spans were refused: {message}");
                 self.refused(batch, position, Trouble::new(Cause::Content, detail), false).await
@@ -264,7 +266,7 @@ impl Worker {
         self.set_back(batch, setback).await
     }
 
-    /// A connection that breaks again and again may speak another protocol.
+    /// A connection that breaks repeatedly may speak another protocol.
     async fn look_closer(&self, trouble: Trouble) -> Trouble {
         if trouble.cause != Cause::Broken {
             return trouble;
@@ -298,8 +300,8 @@ impl Worker {
         self.in_store(move |store| store.replace(&whole, &parts, max_bytes, clock::now())).await
     }
 
-    /// A batch was apparently refused for its content. It is split to find the refused trace. Nothing is dropped before the
-    /// receiver accepts something else, because it may refuse everything.
+    /// Handles a batch that seems to be refused for its content. It is split to find the refused trace. Nothing is
+    /// dropped before the receiver accepts something else, because the receiver may refuse everything.
     async fn refused(
         &mut self,
         batch: &Batch,
@@ -341,8 +343,8 @@ impl Worker {
         self.finish(batch, None, vec![lost], None).await
     }
 
-    /// Sets a refused batch aside so that the next one is tried. The destination is paused when too many are set aside, or
-    /// when it has never accepted anything and nothing else waits.
+    /// Sets a refused batch aside, so that the next one is tried. Pauses the destination if too many batches are set
+    /// aside, or if it has never accepted anything and no other batch is waiting.
     async fn hold(
         &mut self,
         batch: &Batch,
@@ -432,7 +434,8 @@ impl Worker {
         .await
     }
 
-    /// A server that wants a client certificate just hangs up: that is said once it cannot be chance.
+    /// A server that requires a client certificate just closes the connection. The advice mentions this once it cannot
+    /// be chance.
     fn advice(&self, cause: &Cause, attempts: u32) -> String {
         let connection = &self.destination.connection;
         let may_want_certificate = *cause == Cause::Broken
@@ -447,7 +450,7 @@ impl Worker {
         }
     }
 
-    /// Runs `work` on a blocking thread: SQLite never runs on an async one.
+    /// Runs `work` on a thread for blocking work. SQLite never runs on an async thread.
     async fn in_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut ExportStore) -> T + Send + 'static,
@@ -460,7 +463,7 @@ impl Worker {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down and takes this task with it.
+                // The runtime is shutting down, and this task with it.
                 Err(_) => std::future::pending().await,
             },
         }

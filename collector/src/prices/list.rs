@@ -1,7 +1,7 @@
-//! Price lists in the forms that people have: LiteLLM's map (dollars a token), lists of dollars a million tokens under several names,
-//! the catalogue of models.dev, and OpenRouter's answer.
+//! Reads price lists in common forms: LiteLLM's map (dollars per token), lists of dollars per million tokens under
+//! several names, the catalogue of models.dev, and OpenRouter's answer.
 //!
-//! All of them are objects in objects; one that has a price is a model. Nothing else of a list is read.
+//! All of them are nested objects. An object that has a price is a model. Nothing else is read.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::ListError;
 
-/// Objects below each other in which models are looked for.
+/// Maximum depth at which models are searched.
 const DEPTH: usize = 6;
-/// A price of a million tokens above this is another number.
+/// Maximum price per million tokens. A larger number means something else.
 const MOST: f64 = 100_000.0;
 
-/// Names of each price, and what a number there is to be multiplied with.
+/// Names of each price, with the factor that converts its number.
 const INPUT: &[(&str, f64)] = &[
     ("input_cost_per_token", 1e6),
     ("prompt", 1e6),
@@ -47,12 +47,12 @@ const CACHE_WRITE: &[(&str, f64)] = &[
     ("cacheWrite", 1.0),
     ("cache_write", 1.0),
 ];
-/// Objects that hold the prices of the model around them, and those that hold models.
+/// Names of objects that contain the prices of the model around them, and of objects that contain models.
 const OF_MODEL: [&str; 3] = ["cost", "pricing", "prices"];
 const OF_MODELS: [&str; 3] = ["models", "data", "prices"];
-/// Objects whose numbers are no prices, and an entry that explains a list.
+/// Names of objects whose numbers are not prices, and of an entry that explains the list.
 const OTHERS: [&str; 5] = ["limit", "limits", "modalities", "sample_spec", "fast_multipliers"];
-/// Whose prices of a model are its list prices: makers. Everybody else resells.
+/// Sources whose prices count as list prices: the makers. All others resell.
 const MAKERS: [&str; 14] = [
     "anthropic",
     "openai",
@@ -70,10 +70,11 @@ const MAKERS: [&str; 14] = [
     "cursor",
 ];
 
-/// The prices of each model in a list, dollars a million tokens.
+/// The prices of each model in a list, in dollars per million tokens.
 ///
 /// # Errors
-/// The text is no JSON, or no model in it has a price.
+///
+/// The text is not JSON, or no model in it has a price.
 pub(super) fn read(text: &str) -> Result<BTreeMap<String, Price>, ListError> {
     let list: Value = serde_json::from_str(text).map_err(ListError::Json)?;
     let mut found = Found::default();
@@ -84,7 +85,7 @@ pub(super) fn read(text: &str) -> Result<BTreeMap<String, Price>, ListError> {
     Ok(found.models.into_iter().map(|(name, (_, price))| (name, price)).collect())
 }
 
-/// Models by name, each with how good its source is.
+/// Models by name, each with the rank of its source.
 #[derive(Default)]
 struct Found {
     models: BTreeMap<String, (u8, Price)>,
@@ -149,7 +150,7 @@ fn price(object: &Map<String, Value>) -> Option<Price> {
         names.iter().find_map(|(name, times)| {
             let value = object.get(*name)?;
             let number = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
-            // A millionth of a cent is finer than any list.
+            // Rounded to a millionth of a cent, which is finer than any list.
             let price = (number * times * 1e8).round() / 1e8;
             (0.0..=MOST).contains(&price).then_some(price)
         })

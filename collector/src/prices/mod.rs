@@ -1,5 +1,5 @@
-//! What tokens cost: a person's prices first, then a list in a file, then the public list prices that a release carries. Nothing is
-//! ever fetched.
+//! Prices of tokens: first the user's own prices, then a list in a file, then the public list prices that a release
+//! contains. Nothing is ever downloaded.
 
 mod list;
 mod public;
@@ -12,7 +12,7 @@ use crate::dirs::{Unfit, read_regular};
 
 pub(crate) use public::{AS_OF, SOURCE};
 
-/// Why a file is no price list, in words that follow its name.
+/// Why a file is not a price list. The words follow the file's name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListError {
     /// There is no such file.
@@ -35,10 +35,10 @@ pub(crate) enum ListError {
     Empty,
 }
 
-/// Largest list that is read. The largest known has 2 MB.
+/// Maximum size of a list. The largest known one has 2 MB.
 const LARGEST: u64 = 32 << 20;
 
-/// `own`, and below them what the list in `file` says.
+/// `own`, completed by the list in `file`.
 ///
 /// # Errors
 /// See [`ListError`].
@@ -52,7 +52,7 @@ pub(crate) fn with_file(own: Prices, file: &Path) -> Result<Prices, ListError> {
     Ok(own.with_list(list::read(&String::from_utf8_lossy(&bytes))?))
 }
 
-/// `own`, and below them the public list prices.
+/// `own`, completed by the public list prices.
 #[must_use]
 pub(crate) fn with_public(own: Prices) -> Prices {
     own.with_list(public::list())

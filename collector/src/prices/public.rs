@@ -1,5 +1,5 @@
-//! List prices as public collections gave them on a day, in dollars a million tokens. Nobody checked them against the makers' own pages.
-//! A person's own prices come before them.
+//! List prices from public collections as of one day, in dollars per million tokens. Nobody compared them with the
+//! makers' own pages. The user's own prices take precedence.
 
 use hookspan_core::price::Price;
 

@@ -1,8 +1,9 @@
 //! OTLP over gRPC: one unary call, framed here.
 //!
-//! tonic carries the connection. Its generated client is not used, because it mixes what the server said with what went wrong
-//! on the way: a connection that breaks becomes the status `Unknown`, like a refusal, and a web page becomes `Internal`. A
-//! status there with details that are not base64 makes it panic. Here an answer is a gRPC answer or it is not.
+//! tonic carries the connection. Its generated client is not used, because it does not distinguish the server's answer
+//! from failures on the way. It reports a broken connection as the status `Unknown`, like a refusal, and a web page as
+//! `Internal`. It panics if a status has details that are not base64. Here an answer is either a gRPC answer or a
+//! failure.
 
 use base64::Engine as _;
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -22,7 +23,7 @@ use crate::export::outcome::{self, HttpAnswer, Outcome, Refusal, Trouble};
 
 const METHOD: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// A flag and four bytes of length before each message.
+/// Bytes before each message: a flag and a length of four bytes.
 const PREFIX_BYTES: usize = 5;
 
 #[derive(Debug)]
@@ -159,7 +160,7 @@ impl Answer {
         }
     }
 
-    /// gRPC OK: the message may still say that spans were refused.
+    /// The status is OK, but the message may say that spans were refused.
     fn message(&self) -> Outcome {
         let Some((prefix, rest)) = self.body.split_at_checked(PREFIX_BYTES) else {
             return outcome::from_message(&[]);
@@ -173,7 +174,7 @@ impl Answer {
         }
     }
 
-    /// An answer without a gRPC status does not come from a gRPC server, whatever it says.
+    /// An answer without a gRPC status does not come from a gRPC server, no matter what it contains.
     fn foreign(self) -> Outcome {
         let answer = HttpAnswer {
             status: self.head.status.as_u16(),

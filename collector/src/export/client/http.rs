@@ -20,8 +20,8 @@ pub(in crate::export) struct HttpClient {
 
 impl HttpClient {
     pub(super) fn new(connection: &Connection) -> Result<Self, ClientError> {
-        // A redirect would send the headers, including the key, to another host. A proxy makes no sense for this machine's own
-        // ports.
+        // Redirects are not followed, because they would send the headers, including the key, to another host. For
+        // ports of this machine no proxy is used.
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(connection.timeout)
@@ -96,7 +96,7 @@ async fn read(mut response: reqwest::Response) -> Outcome {
                 answer.body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             }
             Ok(None) => break,
-            // The server may have stored the batch. Sending the same bytes again is harmless.
+            // The server may have stored the batch. Sending the same bytes again does no harm.
             Err(error) => return outcome::from_transport(&error.without_url()),
         }
     }

@@ -16,7 +16,8 @@ pub(super) use tls::client_config;
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum bytes read of an answer. A receiver's answer has a few dozen; a longer one is not from a receiver.
+/// Maximum number of bytes read of an answer. A receiver answers with a few dozen bytes, so a longer answer is not from
+/// a receiver.
 const ANSWER_MAX_BYTES: usize = 64 * 1_024;
 
 const USER_AGENT: &str = concat!("hookspan/", env!("CARGO_PKG_VERSION"));
@@ -28,7 +29,7 @@ pub(super) enum Client {
     Grpc(grpc::GrpcClient),
 }
 
-/// Why a destination's settings give no client.
+/// Why no client can be made from a destination's settings.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct ClientError(pub(super) String);
@@ -53,11 +54,11 @@ impl Client {
     }
 }
 
-/// Bytes a request may have before compression.
+/// Maximum size of a request before compression.
 pub(super) const fn request_max_bytes(protocol: Protocol) -> usize {
     match protocol {
         Protocol::Http => 4 * 1_024 * 1_024,
-        // Servers accept 4 MiB. The rest is for the envelope, and for spans that are counted differently there.
+        // Servers accept 4 MiB. The difference is room for the envelope, and for servers that count sizes differently.
         Protocol::Grpc => 3 * 1_024 * 1_024,
     }
 }

@@ -1,4 +1,4 @@
-//! TLS towards a server whose certificate was named in the configuration.
+//! TLS to a server whose certificate is named in the configuration.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use rustls_platform_verifier::Verifier;
 use super::{ClientError, failed};
 use crate::config::destination::Connection;
 
-/// Trusts what the system trusts, what the named certificates signed, and the named certificates themselves.
+/// Trusts the system's authorities, certificates signed by the named certificates, and the named certificates
+/// themselves.
 ///
-/// `openssl req -x509` makes a certificate that is its own issuer and may sign others. The usual check rejects it as a server's
-/// certificate. But a person who configures exactly these bytes means exactly this server, and the handshake proves that the
-/// server holds the key. So issuer and host name add nothing.
+/// `openssl req -x509` makes a certificate that is its own issuer and may sign others. The usual check rejects such a
+/// certificate for a server. But whoever configures exactly these bytes means exactly this server, and the handshake
+/// proves that the server has the key. So neither issuer nor host name is checked.
 #[derive(Debug)]
 struct Named {
     certificates: Vec<CertificateDer<'static>>,
@@ -26,7 +27,8 @@ struct Named {
 /// A verifier for the certificates in `pem`.
 ///
 /// # Errors
-/// `pem` holds no certificate, or one that cannot be read.
+///
+/// `pem` contains no certificate, or one that cannot be read.
 pub(super) fn verifier(pem: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
     let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()

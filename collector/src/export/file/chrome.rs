@@ -16,7 +16,7 @@ pub(super) fn write(
 ) -> Result<(), FileError> {
     out.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     let mut events = Events { out, first: true };
-    // Start of the whole trace: sessions come in order of start.
+    // Start of the whole trace. The first session starts first.
     let mut begin = None;
     for (index, session) in selection.sessions.iter().enumerate() {
         let process = index + 1;
@@ -77,15 +77,15 @@ fn event(span: &Span, begin: u64, process: usize, lane: usize) -> Value {
     })
 }
 
-/// Microseconds since the beginning of the trace, rounded to an eighth. A double holds these values and their sums exactly, so
-/// nested spans stay nested: the viewer drops slices that overlap by any fraction.
+/// Microseconds since the beginning of the trace, rounded to an eighth. A double can represent these values and their
+/// sums exactly, so nested spans stay nested. The viewer drops slices that overlap even slightly.
 #[expect(clippy::cast_precision_loss, reason = "an eighth of a microsecond is exact for 35 years")]
 fn us(ns: u64, begin: u64) -> f64 {
     let since = i128::from(ns) - i128::from(begin);
     since.div_euclid(125) as f64 / 8.0
 }
 
-/// Rows of the viewer. Spans in one row must nest, so overlapping calls get separate rows.
+/// Rows of the viewer. Spans in one row must be nested, so overlapping calls get separate rows.
 #[derive(Default)]
 struct Lanes {
     /// Ends of the open spans in each row, outermost first.
@@ -141,7 +141,8 @@ mod tests {
         let mut random = 7_u64;
         for _ in 0..20_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            // Up to a month into the trace; the inner one ends with the outer one or just before.
+            // Times up to a month after the start of the trace. The inner span ends together with the outer span, or
+            // just before.
             let (start, length) = (begin + random % 2_600_000_000_000_000, random % 9_000_000);
             let (outer, inner) =
                 ([start, start + length], [start + length / 3, start + length - random % 3]);

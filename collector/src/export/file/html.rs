@@ -17,7 +17,7 @@ use crate::text;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Spans nest deeper only in forged data.
+/// Maximum nesting depth. Only forged data is nested more deeply.
 const MAX_DEPTH: usize = 24;
 
 pub(super) fn write(
@@ -105,7 +105,7 @@ fn waterfall(spans: &[&Span]) -> Markup {
     }
 }
 
-/// Depth first, children by start. A span without a parent here is a root.
+/// The spans depth first, children by start. A span whose parent is not in the list is a root.
 fn in_order<'a>(spans: &[&'a Span]) -> Vec<(usize, &'a Span)> {
     let mut children: HashMap<&[u8], Vec<&'a Span>> = HashMap::new();
     let known: HashMap<&[u8], ()> =
@@ -142,7 +142,7 @@ impl Scale {
     }
 }
 
-/// How long it took; `?` where no hook tells.
+/// The span's duration; `?` if no hook reports it.
 fn length(span: &Span) -> String {
     if span.attributes.iter().any(|pair| pair.key == "hookspan.duration_unknown") {
         return "?".to_owned();
@@ -202,7 +202,7 @@ fn attribute<'a>(span: &'a Span, key: &str) -> &'a str {
     }
 }
 
-/// A class name is one of our words, or empty.
+/// Returns one of our own words, or an empty text, as the name of a class.
 fn safe_word(kind: &str) -> &'static str {
     hookspan_core::SpanKind::parse(kind).map_or("", hookspan_core::SpanKind::as_str)
 }
@@ -214,8 +214,8 @@ fn shown(value: Option<&AnyValue>) -> String {
     }
 }
 
-/// Markup is escaped already. This handles characters that change the writing direction, are invisible, or control a terminal
-/// into which the text is pasted. Line breaks stay.
+/// Maud escapes markup. This function handles characters that change the writing direction, are invisible, or control a
+/// terminal into which somebody pastes the text. Line breaks stay.
 fn visible(text: &str) -> String {
     let lines = text.split('\n').map(|line| text::visible(line, usize::MAX));
     lines.collect::<Vec<_>>().join("\n")

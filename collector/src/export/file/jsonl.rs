@@ -1,4 +1,4 @@
-//! The raw log, one hook a line; `hookspan import` reads it back.
+//! The raw log, one hook per line. `hookspan import` can read it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::export::private_names;
 use crate::export::value::base_name;
 use crate::store::whole;
 
-/// Fields with names and words of closed lists. They say what happened, and contain nothing that was said.
+/// Fields with names and words of closed lists. They tell what happened and contain no text that somebody wrote.
 const PLAIN: [&str; 26] = [
     "hook_event_name",
     "conversation_id",
@@ -89,7 +89,7 @@ fn line(hook: &Hook, encoding: &Encoding, out: &mut dyn Write) -> Result<(), Fil
         ContentPolicy::Metadata | ContentPolicy::Off => reduced(&text, policy),
     };
     let mut argument = hook.argument.as_deref().map(Cow::Borrowed);
-    // At `full` this is the raw log, byte for byte.
+    // At `full`, the file is the raw log, byte for byte.
     if policy != ContentPolicy::Full
         && let Some(redaction) = &encoding.redaction
     {
@@ -109,8 +109,8 @@ fn line(hook: &Hook, encoding: &Encoding, out: &mut dyn Write) -> Result<(), Fil
     Ok(())
 }
 
-/// An object as received, to the last byte. A body that would not survive that (damage, line breaks, space around it) becomes a
-/// string.
+/// An object exactly as received. A body that cannot be stored as an object without changes (damage, line breaks, space
+/// around it) becomes a string.
 fn verbatim(text: &str) -> Body<'_> {
     let is_plain = text.starts_with('{') && text.ends_with('}') && !text.contains(['\n', '\r']);
     match serde_json::from_str::<&RawValue>(text) {
@@ -119,10 +119,11 @@ fn verbatim(text: &str) -> Body<'_> {
     }
 }
 
-/// The object without written text: text becomes its length; numbers and flags stay, and so do unknown keys.
+/// The object without written text. Each text is replaced by its length. Numbers, booleans and unknown keys stay.
 fn reduced(text: &str, policy: ContentPolicy) -> Body<'static> {
     let text = text.trim_start_matches('\u{feff}');
-    // Handle each key alone: a number that no double can hold, or endless nesting, costs one value and not the object.
+    // Each key is handled separately, so that a number that no double can represent, or endless nesting, affects one
+    // value and not the object.
     let Ok(mut map) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else {
         return Body::Text(size(text));
     };
@@ -163,7 +164,7 @@ fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
         Value::Array(items) => {
             Value::Array(items.into_iter().map(|item| reduce(key, item, policy)).collect())
         }
-        // Keys inside an input belong to the tool, which may use any name. Only known words are kept.
+        // Keys inside an input belong to the tool, which may use any name. So only known words stay.
         Value::Object(map) => Value::Object(
             map.into_iter()
                 .map(|(key, value)| {
@@ -180,7 +181,7 @@ fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
     }
 }
 
-/// The generic layer calls an MCP tool `MCP:name`. At `off` the name is removed.
+/// Generic hooks name an MCP tool `MCP:name`. At `off`, that name is removed.
 fn is_detail(key: &str, text: &str, policy: ContentPolicy) -> bool {
     policy == ContentPolicy::Off
         && key == "tool_name"

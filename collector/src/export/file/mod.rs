@@ -1,6 +1,6 @@
-//! Sessions as files: the same spans and the same encoder as for a destination, or the raw log.
+//! Writes sessions to files: the same spans from the same encoder as for a destination, or the raw log.
 //!
-//! Everything is written session by session, so that memory holds one session at a time, even with `--all`.
+//! Everything is written session by session, so that memory contains only one session at a time, even with `--all`.
 
 mod chrome;
 mod html;
@@ -43,7 +43,7 @@ pub(crate) enum FileError {
     /// The output.
     #[error("the output cannot be written: {0}")]
     Output(#[from] std::io::Error),
-    /// The output, from inside a JSON writer.
+    /// The output failed inside a JSON writer.
     #[error("the output cannot be written: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -55,7 +55,7 @@ pub(crate) struct Selection<'a> {
     pub db: &'a Connection,
     /// Roots of the sessions, in this order.
     pub sessions: &'a [SessionRow],
-    /// Everything is selected, including hooks without a session.
+    /// Whether everything is selected, including hooks without a session.
     pub all: bool,
     /// How spans are written.
     pub encoding: &'a Encoding,
@@ -101,7 +101,7 @@ fn otlp_json(
     Ok(())
 }
 
-/// Messages of Protocol Buffers concatenate: many requests in a row are one request.
+/// Messages of Protocol Buffers can be concatenated: several requests in a row are one request.
 fn otlp_proto(
     selection: &Selection<'_>,
     out: &mut dyn Write,
@@ -123,7 +123,7 @@ fn request<'a>(selection: &Selection<'a>, session: &SessionRow) -> Result<Reques
     Ok(request)
 }
 
-/// Calls `each` for every span of a session, as stored and as encoded.
+/// Calls `each` for every span of a session, with the span as stored and as encoded.
 fn spans(
     selection: &Selection<'_>,
     session: &SessionRow,

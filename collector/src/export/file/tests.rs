@@ -173,7 +173,7 @@ fn a_chrome_trace_nests_within_each_row() {
         row.push(start + length);
     }
     assert_eq!(spans, 4);
-    // Large numbers would be rounded to a quarter of a microsecond.
+    // Such large numbers would be rounded to a quarter of a microsecond.
     let first = events.iter().find(|event| event["ph"] == "X").unwrap();
     assert_eq!(first["ts"], 0.0);
     assert!(document["otherData"]["times_count_from"].as_str().unwrap().ends_with('Z'));

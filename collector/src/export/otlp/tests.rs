@@ -26,7 +26,7 @@ fn text(value: &str) -> Value {
     Value::Str(value.into())
 }
 
-/// A failed tool call with one of everything.
+/// A failed tool call that uses every kind of field.
 fn tool() -> Span {
     Span {
         id: SpanId::derive("c1", "g1", "tool", "call"),
@@ -182,7 +182,7 @@ fn the_bytes_are_frozen() {
     let mut other = tool();
     other.workspace = None;
     let mut encoding = encoding(ContentPolicy::Full);
-    // Two facts of the machine and of the release are taken out, so that the bytes are the same everywhere.
+    // The machine and the release are removed, so that the bytes are the same everywhere.
     encoding.resource.pin_for_test();
     let mut request = request(&encoding, &[tool(), other]);
     for scope in request.resource_spans.iter_mut().flat_map(|r| &mut r.scope_spans) {

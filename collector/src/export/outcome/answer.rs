@@ -1,8 +1,9 @@
 //! Decides whether an HTTP answer comes from an OTLP receiver, and reads it.
 //!
-//! The specification wants an `ExportTraceServiceResponse` in the encoding of the request. Receivers are not that strict:
-//! Grafana Cloud answers 204, New Relic and Prometheus an empty body, Langfuse `{}` as JSON, some gateways `OK` as plain
-//! text. All of those count. A web page never does: it comes from the port of a user interface, from a login or a proxy.
+//! The specification requires an `ExportTraceServiceResponse` in the encoding of the request. Receivers are less
+//! strict: Grafana Cloud answers 204, New Relic and Prometheus an empty body, Langfuse `{}` as JSON, some gateways `OK`
+//! as plain text. All of these count. A web page never counts: it comes from the port of a user interface, from a login
+//! or from a proxy.
 
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceResponse,
@@ -16,7 +17,7 @@ use super::{HttpAnswer, shorten};
 pub(super) enum Success {
     /// From an OTLP receiver.
     Otlp(ExportTraceServiceResponse),
-    /// From something else. Holds a description.
+    /// The answer comes from something else. Contains a description.
     Foreign(String),
 }
 
@@ -63,7 +64,7 @@ impl HttpAnswer {
         }
     }
 
-    /// Where a redirect leads: scheme, host and path. A query may hold a token.
+    /// The target of a redirect: scheme, host and path. The query is left out, because it may contain a token.
     pub(super) fn redirect(&self) -> String {
         let to = self.location.as_deref().unwrap_or_default();
         let to = to.split(['?', '#']).next().unwrap_or_default();
@@ -115,14 +116,15 @@ impl HttpAnswer {
     }
 }
 
-/// Parses an `ExportTraceServiceResponse` in protobuf. Unknown fields are ignored. Most text would parse as unknown fields, so
-/// the first byte must belong to a low field number, which is not a letter.
+/// Parses an `ExportTraceServiceResponse` in protobuf. Unknown fields are ignored. Most text could be parsed as unknown
+/// fields, so the first byte must be the tag of a low field number. No letter is such a tag.
 pub(super) fn protobuf(body: &[u8]) -> Option<ExportTraceServiceResponse> {
     let is_text = body.first().is_some_and(u8::is_ascii_graphic);
     if is_text { None } else { ExportTraceServiceResponse::decode(body).ok() }
 }
 
-/// Parses it in JSON. Unknown keys are ignored, as the specification says. An answer with `error` is not one of these.
+/// Parses the response in JSON. Unknown keys are ignored, as the specification requires. An answer with the key `error`
+/// is not such a response.
 fn json_response(body: &[u8]) -> Option<ExportTraceServiceResponse> {
     match serde_json::from_slice(body).ok()? {
         Value::Null => Some(ExportTraceServiceResponse::default()),
@@ -149,7 +151,7 @@ fn json_response(body: &[u8]) -> Option<ExportTraceServiceResponse> {
     }
 }
 
-/// 64-bit integers are strings in OTLP's JSON; numbers are taken too.
+/// 64-bit integers are strings in OTLP's JSON. Numbers are accepted, too.
 fn integer(value: Option<&Value>) -> i64 {
     match value {
         Some(Value::String(text)) => text.trim().parse().unwrap_or(0),
@@ -186,7 +188,7 @@ fn is_consent(text: &str) -> bool {
             .contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// The title of a web page, which tells more than its first tags.
+/// The title of a web page. It tells more than the page's first tags.
 fn title(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let lower = text.to_ascii_lowercase();

@@ -14,10 +14,10 @@ use super::cause::Cause;
 use answer::Success;
 pub(super) use transport::from_transport;
 
-/// Maximum delay that a server may ask for.
+/// Maximum delay that is granted if a server asks for one.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
-/// Maximum characters kept of a server's message.
+/// Maximum number of characters kept of a server's message.
 const MAX_DETAIL_CHARS: usize = 200;
 
 /// What to do with a batch.
@@ -25,7 +25,7 @@ const MAX_DETAIL_CHARS: usize = 200;
 pub(crate) enum Outcome {
     /// Delivered.
     Ok,
-    /// The server took the request and refused some of its spans.
+    /// The server accepted the request and refused some of its spans.
     Partial {
         /// Number of refused spans; 0 if it only sent a message.
         rejected: u64,
@@ -53,7 +53,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Trouble {
     /// Why.
     pub cause: Cause,
-    /// What happened, in one short line: often the server's own words.
+    /// What happened, in one short line, often in the server's own words.
     pub detail: String,
 }
 
@@ -66,15 +66,15 @@ impl Trouble {
 /// Why a server will not take a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It does not accept our credentials: pause, keep the queue.
+    /// The server does not accept the credentials: pause, keep the queue.
     Auth,
-    /// It is not an OTLP receiver at this address: pause, keep the queue.
+    /// There is no OTLP receiver at this address: pause, keep the queue.
     Config,
     /// Too many bytes: halve.
     TooLarge,
-    /// It failed on this request: retry a few times, then treat as [`Self::Rejected`].
+    /// The server failed on this request: try a few times, then treat it like [`Self::Rejected`].
     Faulty,
-    /// It rejects some of the content: find that part and drop it.
+    /// The server rejects part of the content: find that part and drop it.
     Rejected,
 }
 
@@ -83,7 +83,7 @@ pub(crate) enum Refusal {
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) retry_after: Option<String>,
-    /// `Content-Type` as it came; empty when there is none.
+    /// `Content-Type` as received; empty if there is none.
     pub(super) content_type: String,
     pub(super) location: Option<String>,
     /// The body, up to the limit.
@@ -146,8 +146,8 @@ pub(super) fn from_grpc(status: &tonic::Status) -> Outcome {
         {
             permanent(Refusal::TooLarge, Cause::TooLarge)
         }
-        // Without a delay the specification allows dropping the batch. But servers also answer this when they are short of
-        // memory or limit the rate (Tempo, the Collector's memory limiter), and that passes.
+        // Without a delay, the specification allows the batch to be dropped. But servers also answer this when they are
+        // short of memory or limit the rate (Tempo, the Collector's memory limiter), which passes.
         Code::ResourceExhausted
         | Code::Cancelled
         | Code::DeadlineExceeded
@@ -166,9 +166,10 @@ pub(super) fn from_grpc(status: &tonic::Status) -> Outcome {
     }
 }
 
-/// Whether a gRPC server says that the message is too large. The code alone is ambiguous: it also means a quota.
+/// Whether a gRPC server means that the message is too large. The code alone is ambiguous, because it can also mean a
+/// quota.
 fn speaks_of_size(message: &str) -> bool {
-    // In the words of grpc-go and grpc-c, grpc-java, grpc-dotnet, and tonic.
+    // The words of grpc-go and grpc-c, grpc-java, grpc-dotnet, and tonic.
     ["larger than", "exceeds maximum", "exceeds the maximum", "too large", "too big"]
         .iter()
         .any(|words| message.contains(words))
@@ -215,7 +216,7 @@ fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     Some(delay.min(MAX_RETRY_AFTER))
 }
 
-/// Makes foreign text one short line without control characters or changes of writing direction.
+/// Turns someone else's text into one short line without control characters and changes of writing direction.
 pub(super) fn shorten(text: &str) -> String {
     let unsafe_to_show = |c: char| {
         c.is_control()

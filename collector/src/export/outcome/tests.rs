@@ -76,8 +76,9 @@ fn every_http_status_has_its_outcome() {
     }
 }
 
-/// What real receivers answer, and what stands on ports that are none. Grafana Cloud answers 204; New Relic and Prometheus an
-/// empty body; Langfuse `{}` or nothing under the type of JSON; ddapm-test-agent, MLflow, Phoenix and Jaeger protobuf.
+/// Answers of real receivers, and answers on ports without a receiver. Grafana Cloud answers 204; New Relic and
+/// Prometheus an empty body; Langfuse `{}` or nothing, with the content type of JSON; ddapm-test-agent, MLflow, Phoenix
+/// and Jaeger protobuf.
 #[test]
 fn delivered_means_that_an_otlp_answer_came() {
     let table: [(u16, &str, &[u8], &str); 25] = [
@@ -199,7 +200,7 @@ fn every_grpc_code_has_its_outcome() {
     assert_eq!(word(&from_grpc(&status)), "retry 5");
 }
 
-/// One code means a size, a quota and too little memory; the words tell them apart.
+/// One code can mean a size, a quota or too little memory. The message's words tell which.
 #[test]
 fn a_size_that_is_refused_over_grpc_is_known_by_its_words() {
     for words in [

@@ -1,4 +1,4 @@
-//! Handles errors of the connection. They say nothing about the batch, so none of them loses it.
+//! Handles errors of the connection. They tell nothing about the batch, so no batch is lost because of them.
 
 use std::error::Error as StdError;
 use std::io::ErrorKind;
@@ -8,7 +8,8 @@ use rustls::AlertDescription as Alert;
 use super::{Outcome, Refusal, Trouble, shorten};
 use crate::export::cause::Cause;
 
-/// Classifies an error of the connection: retried, or paused if only a person can change the cause.
+/// Classifies an error of the connection. The delivery is tried again, or the destination is paused if only a person
+/// can remove the cause.
 #[must_use]
 pub(in crate::export) fn from_transport(error: &(dyn StdError + 'static)) -> Outcome {
     let text = shorten(&chain(error));
@@ -72,8 +73,8 @@ fn from_io(error: &(dyn StdError + 'static)) -> Option<Cause> {
     })
 }
 
-/// The libraries do not expose their error kinds, so the text must do. It only decides the advice, and after how many attempts
-/// a destination is paused. It never decides about a span.
+/// The libraries do not expose the kinds of their errors, so the text must be read. The result decides only about the
+/// advice, and after how many attempts a destination is paused. It never decides about a span.
 fn from_words(text: &str) -> Cause {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if says(&["dns error", "failed to lookup address"]) {
@@ -108,7 +109,7 @@ fn causes<'a>(
     .take(16)
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, without repetitions.
 fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in causes(error) {

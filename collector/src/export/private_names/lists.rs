@@ -1,4 +1,5 @@
-//! Names that ship with the editors, words that Cursor sends, and words of which names of models are made. Each list is sorted.
+//! Names that ship with the editors, words that Cursor sends, and words that occur in names of models. Each list is
+//! sorted.
 
 /// Tools of Cursor, Claude Code, Codex, Copilot, Gemini and Windsurf.
 pub(super) const TOOLS: [&str; 93] = [
@@ -123,7 +124,7 @@ pub(super) const AGENTS: [&str; 22] = [
     "windsurf",
 ];
 
-/// Endings of files in common languages and formats.
+/// File extensions of common languages and formats.
 pub(super) const EXTENSIONS: [&str; 80] = [
     "astro", "bash", "bat", "c", "cc", "cfg", "cjs", "clj", "cpp", "cs", "css", "csv", "dart",
     "diff", "env", "ex", "exs", "gif", "go", "gradle", "graphql", "h", "hpp", "hs", "htm", "html",
@@ -262,7 +263,7 @@ pub(super) const WORDS: [&str; 124] = [
     "write",
 ];
 
-/// Words of which names of models are made. Numbers and versions come beside them.
+/// Words in names of models. Numbers and versions may stand beside them.
 pub(super) const MODEL_WORDS: [&str; 98] = [
     "ai",
     "air",

@@ -1,7 +1,7 @@
-//! Names at `content = "off"`: what ships with the editors keeps its name, everything of one's own becomes a short hash.
+//! Replaces names at `content = "off"`. Names that ship with the editors stay. Every other name becomes a short hash.
 //!
-//! The hash has no key, so that a name gives the same hash on every machine of a team and in every run. A person who guesses a
-//! name can therefore check the guess.
+//! The hash has no key, so a name gives the same hash on every machine of a team and in every run. Somebody who guesses
+//! a name can therefore check the guess.
 
 mod lists;
 
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use lists::{AGENTS, EXTENSIONS, MODEL_WORDS, PARAMETERS, TOOLS, WORDS};
 
-/// The name, if it is that of a tool of the editors.
+/// The name, if it belongs to a tool of the editors.
 pub(crate) fn known_tool(name: &str) -> Option<&str> {
     TOOLS.binary_search(&name).is_ok().then_some(name)
 }
@@ -37,7 +37,7 @@ pub(super) fn parameter(name: &str) -> Cow<'_, str> {
     known_or_hash(&PARAMETERS, name)
 }
 
-/// The label of a model. It is known if it consists of known words and versions.
+/// The label of a model. A label is known if it consists of known words and versions.
 pub(super) fn model(label: &str) -> Cow<'_, str> {
     let mut parts =
         label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
@@ -52,7 +52,7 @@ pub(super) fn model(label: &str) -> Cow<'_, str> {
     hash(label)
 }
 
-/// A version of Cursor: digits and dots, and a date or a short build behind them (`2026.01.15-a1b2c3d`).
+/// A version of Cursor: digits and dots, optionally followed by a date or a short build (`2026.01.15-a1b2c3d`).
 pub(super) fn version(text: &str) -> Cow<'_, str> {
     let (numbers, build) = text.split_once('-').unwrap_or((text, ""));
     let is_plain = (1..=24).contains(&numbers.len())
@@ -62,10 +62,10 @@ pub(super) fn version(text: &str) -> Cow<'_, str> {
     if is_plain || text == "unknown" { Cow::Borrowed(text) } else { hash(text) }
 }
 
-/// The text of the attribute `key` in the form that may leave; `None` if it stays as it is.
+/// The text of the attribute `key` in the form that may leave the machine; `None` if it stays as it is.
 ///
-/// Ids and hookspan's own words stay as they are. Any other key holds a word of Cursor's, or leaves as a hash: a new attribute
-/// reveals too little rather than too much.
+/// Ids and hookspan's own words stay. The text of any other key is sent only if it is a known word of Cursor, and
+/// otherwise as a hash. So a new attribute reveals too little rather than too much.
 pub(super) fn attribute<'a>(key: &str, text: &'a str) -> Option<Cow<'a, str>> {
     Some(match key {
         "cursor.model.params" => return None,
@@ -79,7 +79,8 @@ pub(super) fn attribute<'a>(key: &str, text: &'a str) -> Option<Cow<'a, str>> {
     })
 }
 
-/// The text of a payload's field in the form that may leave, if the field holds a name, an id or a word.
+/// The text of a payload's field in the form that may leave the machine. For fields that contain a name, an id or a
+/// word.
 pub(super) fn field<'a>(key: &str, text: &'a str) -> Cow<'a, str> {
     match key {
         "tool_name" => tool(text),
@@ -136,7 +137,7 @@ fn is_version(part: &str) -> bool {
 }
 
 fn known_or_hash<'a>(known: &[&str], name: &'a str) -> Cow<'a, str> {
-    // The lists are sorted; a test holds that.
+    // The lists are sorted; a test checks that.
     if known.binary_search(&name).is_ok() { Cow::Borrowed(name) } else { hash(name) }
 }
 

@@ -1,5 +1,6 @@
-//! Every span of every stream of the core, held against the conventions' own files. `genai-1.41.json` is an extract of them and tells
-//! from which commit it is: attributes, three GenAI spans with their groups resolved, and the schemas of messages.
+//! Compares every span of every stream of the core with the conventions' own files. `genai-1.41.json` is an extract of
+//! these files and names its commit. It contains attributes, three GenAI spans with their groups resolved, and the
+//! schemas of messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -115,7 +116,7 @@ fn value<'a>(span: &'a OtlpSpan, key: &str) -> Option<&'a Any> {
     found.value.as_ref()?.value.as_ref()
 }
 
-/// What of a span contradicts the schema.
+/// Everything about a span that contradicts the schema.
 fn faults(schema: &Json, span: &OtlpSpan) -> Vec<String> {
     let mut faults = Vec::new();
     let operation = text(span, "gen_ai.operation.name");
@@ -165,7 +166,7 @@ fn faults(schema: &Json, span: &OtlpSpan) -> Vec<String> {
     faults
 }
 
-/// A name that belongs to the conventions must be in them, in force, and of its type.
+/// If a name has a prefix of the conventions, it must be one of their current names, and have its type.
 fn attribute_fault(schema: &Json, key: &str, value: Option<&Any>) -> Option<String> {
     const OURS: [&str; 3] = ["cursor.", "hookspan.", "openinference."];
     if OURS.iter().any(|own| key.starts_with(own)) {

@@ -1,5 +1,5 @@
-//! The fault table: a receiver's faults, and the destination's resulting state. No row loses a span, whether the receiver
-//! accepted something before or not. Once the receiver is repaired, everything arrives.
+//! The fault table: each fault of a receiver, and the resulting state of the destination. No row loses a span, whether
+//! or not the receiver accepted something before. Once the receiver is repaired, everything arrives.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ const SPANS: u64 = 52;
 const HTTP: &str = "http/protobuf";
 const GRPC: &str = "grpc";
 
-/// A receiver whose mind can be changed.
+/// A receiver whose answer the test can change.
 async fn changeable(answer: Answer) -> (Sink, Arc<Mutex<Answer>>) {
     let mind = Arc::new(Mutex::new(answer));
     let rule = Arc::clone(&mind);
@@ -52,7 +52,7 @@ async fn row(protocol: &str, answer: &Answer, first: &str, after: &str) {
     }
 }
 
-/// Asks until everything has arrived, as a person would; nothing was lost.
+/// Asks the destination to send until everything has arrived, as a person would. Nothing may be lost.
 async fn recovers(world: &World, exporters: &Exporters, what: &str) {
     let row = || world.row("test");
     eventually(|| exporters.retry("test") && row().queued == 0, || format!("{what}: {:?}", row()))
@@ -155,11 +155,11 @@ async fn an_answer_that_is_no_grpc_loses_no_span() {
     }
 }
 
-/// What a port does that speaks something else, or nothing.
+/// The behaviour of a port that speaks something else, or nothing.
 enum Port {
     /// Accepts, waits for the first bytes, closes.
     Closes,
-    /// Says this whatever it hears, and closes.
+    /// Sends these bytes no matter what it receives, and closes.
     Says(&'static [u8]),
 }
 
@@ -170,7 +170,7 @@ async fn port(port: Port) -> u16 {
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut buffer = [0; 65_536];
-            // A peer that is gone is what this is about.
+            // The peer may be gone, which is what these tests are about.
             drop(socket.read(&mut buffer).await);
             if let Port::Says(bytes) = port {
                 drop(socket.write_all(bytes).await);
@@ -186,7 +186,7 @@ async fn port(port: Port) -> u16 {
 async fn a_port_that_speaks_something_else_loses_no_span_and_is_told_by_name() {
     // The first frame of an HTTP/2 server.
     let settings = b"\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x05\x00\x00\x40\x00";
-    // `protocol_version`, as a TLS server says to whom speaks no TLS.
+    // The alert `protocol_version`, which a TLS server sends to a client that does not speak TLS.
     let alert = b"\x15\x03\x01\x00\x02\x02\x46";
     let bad_request = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nab";
@@ -219,7 +219,8 @@ async fn a_port_that_speaks_something_else_loses_no_span_and_is_told_by_name() {
     }
 }
 
-/// gzip is the default off loopback. `::ffff:127.0.0.1` is this machine, but no loopback address to the configuration.
+/// gzip is the default for addresses other than loopback. `::ffff:127.0.0.1` is this machine, but the configuration
+/// does not count it as loopback.
 #[tokio::test(flavor = "multi_thread")]
 async fn gzip_is_sent_and_read_by_both_protocols() {
     for protocol in [HTTP, GRPC] {

@@ -1,4 +1,4 @@
-//! What a preview shows is what a receiver gets.
+//! Checks that a preview shows exactly what a receiver gets.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
@@ -52,7 +52,7 @@ async fn a_preview_equals_what_the_receiver_gets() {
     }
 }
 
-/// The order of spans is that of settling there and that of time here.
+/// A receiver gets spans in the order in which they settled. A preview has them in the order of time.
 fn by_id(mut requests: Vec<ExportTraceServiceRequest>) -> Vec<ExportTraceServiceRequest> {
     let lists = requests.iter_mut().flat_map(|one| &mut one.resource_spans);
     for list in lists.flat_map(|one| &mut one.scope_spans) {

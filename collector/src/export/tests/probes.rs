@@ -1,4 +1,4 @@
-//! What `hookspan destinations` does, against receivers that are right and wrong.
+//! Tests what `hookspan destinations` does with working and with faulty receivers.
 
 use hookspan_core::Timestamp;
 
@@ -14,7 +14,7 @@ async fn probed(destination: Destination) -> Vec<Step> {
     tokio::task::spawn_blocking(move || probe::probe(&destination)).await.unwrap()
 }
 
-/// The last step, and its advice or what was found.
+/// Checks the last step, and its advice or its finding.
 async fn ends(destination: Destination, step: &str, ok: bool, words: &str) {
     let what = format!("{destination:?}");
     let steps = probed(destination).await;

@@ -1,4 +1,4 @@
-//! The fate of spans that a receiver refuses, and of destinations that cannot be used.
+//! Tests what happens to spans that a receiver refuses, and to destinations that cannot be used.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 
@@ -66,7 +66,7 @@ async fn a_size_that_was_refused_is_remembered() {
         || sink.seen().iter().filter(|seen| matches!(seen.answer, Answer::Http(413, _))).count();
     let (first, sent) = (refused(), sink.seen().len());
     assert!(first > 0);
-    // The collector starts again, and still knows.
+    // After a restart, the collector still knows it.
     exporters.shutdown().await;
     let _again = world.export(vec![destination(&sink, "http/protobuf", "")]);
     world.settle_with(512, fat);
@@ -141,7 +141,7 @@ async fn a_file_that_is_there_later_needs_no_restart() {
     assert!(exporters.retry("test"));
     std::fs::write(&token, "secret").unwrap();
     let sent = || {
-        // Whoever was told while it looked is told again.
+        // A destination that was notified while it was checking is notified again.
         let _known = exporters.retry("test");
         row().queued == 0
     };
@@ -162,7 +162,7 @@ async fn what_a_receiver_said_about_a_session_goes_with_it() {
     world.store.lock().unwrap().delete(&what).unwrap();
     assert_eq!(row().last_error.as_deref(), Some(tables::ANSWER_DELETED));
     assert!(row().advice.is_some() && row().state == "paused");
-    // An answer that comes when the session has gone.
+    // An answer that arrives after its session was deleted.
     let mut store = tables::ExportStore::open(&world.database, "test", "x", StartAt::Head).unwrap();
     let setback = tables::Setback {
         state: tables::DestinationState::Retry,

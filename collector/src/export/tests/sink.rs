@@ -1,4 +1,5 @@
-//! A receiver that misbehaves on request: OTLP over HTTP and gRPC on one port, each request answered as told.
+//! A receiver that misbehaves on request: it receives OTLP over HTTP and gRPC on one port, and gives each request the
+//! answer that the test has chosen.
 
 use std::collections::VecDeque;
 use std::io::Read as _;
@@ -30,9 +31,9 @@ pub(super) enum Answer {
     Page(u16, &'static str, Option<(&'static str, &'static str)>, &'static str),
     /// A code and a message, in trailers.
     Grpc(tonic::Code, &'static str),
-    /// The same in the headers of an answer without a body.
+    /// The same, in the headers of an answer without a body.
     GrpcAtOnce(tonic::Code, &'static str),
-    /// A gRPC status whose details are no base64.
+    /// A gRPC status whose details are not base64.
     GrpcBroken,
     /// A gRPC message that ends without a status.
     GrpcEndless,
@@ -40,12 +41,12 @@ pub(super) enum Answer {
     Endless,
     /// Headers of this many bytes.
     Headers(usize),
-    /// Nothing, for longer than anybody waits.
+    /// No answer, for longer than anybody waits.
     Hang,
 }
 
 impl Answer {
-    /// gRPC, in the words of a server that limits the size of messages.
+    /// A gRPC answer in the words of a server that limits the size of messages.
     pub(super) const GRPC_TOO_LARGE: Self = Self::Grpc(
         tonic::Code::ResourceExhausted,
         "grpc: received message larger than max (9 vs. 4)",
@@ -66,7 +67,7 @@ pub(super) struct Sink {
 }
 
 struct Inner {
-    /// Answers in order; then `rule` decides.
+    /// Answers to give in this order. After them, `rule` decides.
     next: Mutex<VecDeque<Answer>>,
     rule: Box<Rule>,
     seen: Mutex<Vec<Seen>>,
@@ -76,7 +77,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) at: Instant,
-    /// Unpacked, without a frame around it.
+    /// The body, decompressed and without a gRPC frame.
     pub(super) body: Vec<u8>,
     pub(super) answer: Answer,
     pub(super) key: Option<String>,
@@ -84,12 +85,12 @@ pub(super) struct Seen {
 }
 
 impl Sink {
-    /// A sink that gives `answers` in order, then says yes.
+    /// A sink that gives `answers` in this order, and then accepts everything.
     pub(super) async fn answering(answers: &[Answer]) -> Self {
         Self::start(answers, |_| Answer::Ok).await
     }
 
-    /// A sink that gives `answers` in order and then does as `rule` says.
+    /// A sink that gives `answers` in this order, and then follows `rule`.
     pub(super) async fn start(
         answers: &[Answer],
         rule: impl Fn(&ExportTraceServiceRequest) -> Answer + Send + Sync + 'static,
@@ -130,7 +131,7 @@ impl Sink {
         self.inner.seen.lock().unwrap().clone()
     }
 
-    /// Names of the spans that were taken, in order of arrival.
+    /// Names of the accepted spans, in the order of their arrival.
     pub(super) fn taken(&self) -> Vec<String> {
         self.seen()
             .iter()
@@ -220,7 +221,7 @@ fn page(
     response
 }
 
-/// Like grpc-go, it answers in gzip whoever sent gzip, asked or not.
+/// Like grpc-go, it answers a gzip request with gzip, whether or not the client asked for it.
 fn success(is_grpc: bool, gzip: bool, rejected: i64) -> Response {
     let part = ExportTracePartialSuccess {
         rejected_spans: rejected,
@@ -273,7 +274,7 @@ fn unpacked(bytes: &[u8]) -> Vec<u8> {
     unpacked
 }
 
-/// Waits until `condition` holds; shows `state` when it does not within ten seconds.
+/// Waits until `condition` is true. If it is not true within ten seconds, shows `state` and fails.
 #[track_caller]
 pub(super) fn eventually(
     condition: impl Fn() -> bool,

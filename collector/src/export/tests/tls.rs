@@ -54,7 +54,7 @@ impl Listener for Tls {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             let (socket, from) = self.tcp.accept().await.unwrap();
-            // A client that does not trust the certificate hangs up.
+            // A client that does not trust the certificate closes the connection.
             if let Ok(stream) = self.acceptor.accept(socket).await {
                 return (stream, from);
             }
