@@ -1,7 +1,8 @@
-//! Builds the hook program in its own profile and hands it to `src/shim_binary.rs`, so that one binary is all a user
-//! installs.
+//! Builds the hook program in its own profile and passes it to `src/shim_binary.rs`, so that a user installs only one
+//! binary.
 //!
-//! A cargo inside a cargo, with a target directory of its own below `OUT_DIR`: the outer one holds the lock of its own.
+//! This starts cargo within cargo. The inner one has its own target directory below `OUT_DIR`, because the outer one
+//! holds the lock of its target directory.
 
 use std::env;
 use std::error::Error;
@@ -12,8 +13,8 @@ use std::process::Command;
 /// Sources of the shim. Its tests and benchmarks are left out, so that changing them rebuilds nothing here.
 const SOURCES: [&str; 4] = ["src", "build.rs", "freestanding.ld", "Cargo.toml"];
 
-/// Variables that belong to the outer build. Flags and wrappers above all: coverage or lints must not reach a program
-/// that is linked without libc.
+/// Variables of the outer build, above all flags and wrappers. Coverage or lints must not reach a program that is
+/// linked without libc.
 const OUTER_VARIABLES: [&str; 8] = [
     "RUSTFLAGS",
     "CARGO_ENCODED_RUSTFLAGS",
@@ -26,7 +27,8 @@ const OUTER_VARIABLES: [&str; 8] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Asked for now, not when this was compiled: a target directory may serve several clones, and cargo reuses the program.
+    // Read at run time and not at compile time: several clones may share a target directory, and cargo reuses this
+    // build script.
     let package = env::var_os("CARGO_MANIFEST_DIR").ok_or("CARGO_MANIFEST_DIR is not set")?;
     let workspace = Path::new(&package).join("..");
     println!("cargo::rerun-if-changed=build.rs");
@@ -50,7 +52,7 @@ fn build(workspace: &Path, target: &str, target_dir: &Path) -> Result<(), Box<dy
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        // The outer build has fetched and locked everything already.
+        // The outer build has already downloaded and locked everything.
         .args(["rustc", "--frozen", "--quiet", "--profile", "shim", "--package", "hookspan-shim"])
         .args(["--bin", "hookspan-shim", "--target", target])
         .arg("--target-dir")
@@ -58,7 +60,7 @@ fn build(workspace: &Path, target: &str, target_dir: &Path) -> Result<(), Box<dy
         .arg("--manifest-path")
         .arg(workspace.join("Cargo.toml"));
     if target.ends_with("musl") {
-        // Otherwise rustc adds the start-up files of its own musl, whose `_start` is not ours.
+        // Otherwise rustc would add the start-up files of its own musl, which define another `_start`.
         command.args(["--", "-C", "link-self-contained=no"]);
     }
     for variable in OUTER_VARIABLES {

@@ -1,7 +1,7 @@
-//! Who may read the dashboard, in a file of the owner's: `access.json`.
+//! Who may read the dashboard, stored in `access.json`, a file of the owner.
 //!
-//! A running collector and `hookspan token` both change it, so each change reads the file anew while it holds the lock of the state
-//! directory.
+//! Both a running collector and `hookspan token` change it. So each change reads the file again while it holds the lock
+//! of the state directory.
 
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ pub(crate) use hookspan_dashboard::{Access, BadToken, Knock, Vault, VaultError};
 use crate::audit::{AuditFile, Refusal, What};
 use crate::dirs::{Exclusive, StateDir, open_private, random, write_private};
 
-/// Larger than all that fits into [`Access`].
+/// Maximum size of the file, larger than everything that [`Access`] may contain.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The file.
@@ -23,11 +23,11 @@ pub(crate) struct AccessFile {
     last: Mutex<Option<(Stamp, Arc<Access>)>>,
 }
 
-/// Tells whether a file is still the one that was read: each change replaces it.
+/// Tells whether a file is still the one that was read. Each change replaces the file.
 type Stamp = (u64, Option<SystemTime>, u64);
 
 impl AccessFile {
-    /// The file of a state directory, which need not exist; what happens at the door goes into `audit`.
+    /// The file of a state directory. It need not exist. Sign-ins and refusals are recorded in `audit`.
     #[must_use]
     pub(crate) fn new(dir: &StateDir, audit: Arc<AuditFile>) -> Self {
         Self { dir: dir.clone(), audit, last: Mutex::new(None) }
@@ -74,7 +74,7 @@ impl Vault for AccessFile {
         {
             return Ok(Arc::clone(access));
         }
-        // The stamp is older than what is read: a change in between is read again.
+        // The stamp is taken before reading. If the file changes in between, it is read again.
         let access = Arc::new(self.load()?);
         *last = Some((stamp, Arc::clone(&access)));
         Ok(access)

@@ -20,7 +20,7 @@ const ENTRIES_MAX: usize = 1_000;
 const DETAIL_MAX: usize = 200;
 /// Maximum size of the file, larger than everything that fits.
 const MAX_BYTES: u64 = 4 << 20;
-/// Minimum time between two writes of refusals: a stranger's attempts must not cause many writes.
+/// Minimum time between two writes of refusals, so that a stranger's attempts do not cause many writes.
 const REFUSALS_EVERY: Duration = Duration::from_secs(60);
 
 /// Why the audit log cannot be read or written.
@@ -54,7 +54,7 @@ pub(crate) enum What {
     Deleted,
     /// Sessions were written to a file.
     Exported,
-    /// Stored spans are sent to a destination again.
+    /// Stored spans were sent to a destination again.
     Replayed,
     /// A destination was added.
     DestinationAdded,
@@ -128,7 +128,7 @@ pub(crate) struct Entry {
     pub at_s: i64,
     /// A word of [`What`].
     pub what: String,
-    /// Description, without text of a session.
+    /// Description, without any text of a session.
     pub detail: String,
 }
 
@@ -137,7 +137,7 @@ pub(crate) struct Entry {
 pub(crate) struct Refused {
     /// How many.
     pub count: u64,
-    /// The last one, seconds since the epoch.
+    /// When the last one occurred, in seconds since the epoch.
     pub last_s: i64,
 }
 
@@ -193,8 +193,8 @@ impl AuditFile {
         }
     }
 
-    /// Compares the destinations with those of the last start, and records the differences. Each is a name with its content
-    /// policy.
+    /// Compares the destinations with those of the last start, and records the differences. A destination is given by
+    /// its name and content policy.
     pub(crate) fn destinations(&self, now: &BTreeMap<String, String>) {
         if self.read().is_ok_and(|log| log.destinations == *now) {
             return;
@@ -261,7 +261,7 @@ impl AuditFile {
     }
 }
 
-/// Write the refusals of the last minute before the collector ends.
+/// The refusals of the last minute are written before the collector ends.
 impl Drop for AuditFile {
     fn drop(&mut self) {
         if !self.waiting().refused.is_empty() {

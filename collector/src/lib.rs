@@ -1,7 +1,7 @@
-//! The collector: follows the journal, folds hooks into spans, stores, exports and serves them; and the command line.
+//! The collector: follows the journal, folds hooks into spans, stores, exports and serves them. Also the command line.
 //!
-//! Reading order: [`cli`] is what a person can ask for; [`serve`] is the running collector; [`journal`], [`ingest`],
-//! [`engine`] and [`store`] are the way of one event; [`export`] and [`source`] are the two ways out.
+//! Reading order: [`cli`] has the commands, [`serve`] the running collector. [`journal`], [`ingest`], [`engine`] and
+//! [`store`] are the way of one event. [`export`] and [`source`] are the two ways out.
 
 #![expect(
     rustdoc::private_intra_doc_links,
@@ -39,8 +39,8 @@ mod text;
 
 pub use cli::main;
 
-/// What the checks of the fuzz targets, the example `api_latency` and the test of `deploy/` use. The other items are private, so
-/// that the compiler finds those that nobody uses.
+/// The items that the fuzz targets, the example `api_latency` and the test of `deploy/` use. All other items are
+/// private, so the compiler finds those that nobody uses.
 pub mod parts {
     pub use crate::clock::now;
     pub use crate::config::{Config, Dashboard, Environment};

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// A hook is read in one thread and folded in another: what the first takes the second gives back, thousands of times a
-/// second. The system's allocator locks and scatters over that.
+/// Hooks are read in one thread and folded in another, so memory is allocated in one thread and freed in another,
+/// thousands of times per second. The system's allocator is slow at that and fragments memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,6 +1,6 @@
-//! The one redactor of this installation: its key, the rules of the configuration, and what every door calls.
+//! The redactor of this installation, with its key and the rules of the configuration.
 //!
-//! Text leaves the raw log by the search index, by exports (OTLP and files) and by the MCP server. Each of them holds a
+//! Text leaves the raw log through the search index, exports (OTLP and files) and the MCP server. Each of them uses a
 //! [`Redaction`].
 
 use std::borrow::Cow;
@@ -19,7 +19,8 @@ use crate::dirs::{StateDir, open_private, write_private};
 #[derive(Clone, Debug)]
 pub struct Redaction(Arc<Redactor>);
 
-/// A redactor with a key of its own, without rules of a person: equal secrets look equal within one process.
+/// A redactor with a new key and without the user's rules. Equal secrets get equal placeholders only within this
+/// process.
 impl Default for Redaction {
     fn default() -> Self {
         Self(Arc::new(Redactor::new(random_key())))
@@ -38,13 +39,13 @@ impl Redaction {
         })
     }
 
-    /// Names the rules, so that an index of older rules is recognised.
+    /// A version that stands for the rules, so that an index made with older rules is recognised.
     #[must_use]
     pub fn version(&self) -> &str {
         self.0.version()
     }
 
-    /// `text` without secrets, and how many there were.
+    /// `text` without secrets, and the number of secrets replaced.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> (Cow<'a, str>, usize) {
         self.0.redact(text)
@@ -82,7 +83,7 @@ impl Redaction {
         }
     }
 
-    /// Redacts the values of attributes. Their names are hookspan's own.
+    /// Redacts the values of attributes. The names are hookspan's own.
     pub fn pairs(&self, pairs: &mut [KeyValue]) {
         for pair in pairs {
             self.value(pair.value.as_mut());
@@ -103,9 +104,9 @@ impl Redaction {
 
 const KEY_BYTES: usize = 32;
 
-/// The installation's key, made when it is first needed. Where the state directory cannot be written, the key lasts as long
-/// as the process: placeholders then differ from run to run, and hide as much. So it is in a directory that another account could
-/// change: that account could have put a key there that it knows.
+/// The installation's key, created when it is first needed. If the state directory cannot be written, the key lasts
+/// only as long as the process. Placeholders then differ from run to run, but hide just as much. The same is done if
+/// another account could change the directory, because that account could have placed a key there that it knows.
 fn key(dir: &StateDir) -> [u8; KEY_BYTES] {
     if dir.verify().is_err() {
         return random_key();
@@ -117,7 +118,7 @@ fn key(dir: &StateDir) -> [u8; KEY_BYTES] {
     if let Err(error) = write_private(&dir.redact_key(), &key) {
         tracing::debug!(%error, "the key of redaction cannot be kept");
     }
-    // Another process may have written its key meanwhile.
+    // Another process may have written its key in the meantime.
     stored_key(dir).unwrap_or(key)
 }
 

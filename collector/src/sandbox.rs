@@ -1,10 +1,10 @@
-//! Restricts the running collector: it may start no program, gain no privileges, write only where its data lies, open no
-//! further port, and connect only to the ports of its destinations.
+//! Restricts the running collector. It may not start programs, gain privileges, write outside of its data folders, open
+//! further ports, or connect to ports other than those of its destinations.
 //!
-//! Only Linux offers this to programs without privileges (Landlock, `landlock(7)`). An older kernel enforces the part that it
-//! supports. Reading is not restricted: hooks name transcripts in any folder, and without a port to send to, the content stays
-//! on this machine. The restrictions apply to the calling thread and all threads that it starts, so call [`enter`] before
-//! starting threads.
+//! Only Linux offers this to programs without privileges (Landlock, `landlock(7)`). An older kernel enforces the part
+//! that it supports. Reading is not restricted, because hooks name transcripts in any folder, and without a port to
+//! send to, the content stays on this machine. The restrictions apply to the calling thread and to all threads that it
+//! starts, so call [`enter`] before starting threads.
 
 use std::path::PathBuf;
 
@@ -15,18 +15,18 @@ pub(crate) struct Needs {
     pub writable: Vec<PathBuf>,
     /// Folders in which it removes its sockets when it ends.
     pub sockets: Vec<PathBuf>,
-    /// TCP ports that it connects to; `None`: any.
+    /// TCP ports that it connects to; `None` for any port.
     pub ports: Option<Vec<u16>>,
 }
 
 /// The restrictions in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// No program that it starts would gain privileges.
+    /// No program that it starts can gain privileges.
     pub no_new_privileges: bool,
-    /// It may write only in its own folders, and start no program.
+    /// It may write only in its own folders, and may not start programs.
     pub files: bool,
-    /// It may open no port, and connect only to those of its destinations.
+    /// It may not open a port, and may connect only to the ports of its destinations.
     pub network: bool,
 }
 
@@ -44,7 +44,8 @@ impl Held {
     }
 }
 
-/// Gives up new privileges and, with `needs`, every right that is not needed. If the kernel refuses, nothing changes.
+/// Gives up the right to new privileges and, with `needs`, every right that is not needed. If the kernel refuses,
+/// nothing changes.
 #[must_use]
 pub(crate) fn enter(needs: Option<&Needs>) -> Held {
     let no_new_privileges = system::give_up_privileges();
@@ -75,9 +76,9 @@ mod system {
         rustix::thread::set_no_new_privs(true).is_ok()
     }
 
-    /// Restricts files and network. Returns which of the two are in force.
+    /// Restricts files and network. Returns which of the two restrictions are in force.
     ///
-    /// Use a single domain: a second one would forbid every rename from one folder to another.
+    /// There must be only one Landlock domain: a second one would forbid every rename from one folder to another.
     pub(super) fn restrict(needs: &Needs) -> Result<(bool, bool), RulesetError> {
         let writing = AccessFs::from_write(KNOWN);
         let special = AccessFs::MakeChar | AccessFs::MakeBlock;

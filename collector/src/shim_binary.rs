@@ -1,4 +1,4 @@
-//! The embedded hook program, and its installation.
+//! The hook program that is embedded in this program, and its installation.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -48,7 +48,7 @@ pub(crate) fn digest() -> String {
     digest_of(BINARY)
 }
 
-/// The digest of a program read from elsewhere, to compare with [`digest`].
+/// The digest of another program, to be compared with [`digest`].
 #[must_use]
 pub(crate) fn digest_of(binary: &[u8]) -> String {
     format!("{:016x}", xxh64(binary, 0))
@@ -62,13 +62,12 @@ pub(crate) fn kind() -> Kind {
     if target { Kind::Freestanding } else { Kind::Std }
 }
 
-/// Puts the program at `path`, in one step and with mode 0755, so that a hook that starts at this moment runs the old one
-/// or the new one. Does nothing when the file there is already this program.
+/// Installs the program at `path` in one step and with mode 0755. A hook that starts at this moment runs either the old
+/// program or the new one. Does nothing if the file there is already this program.
 ///
-/// The kernel refuses to start a program that anybody has open for writing ("Text file busy"). So the program is written
-/// under another name, the descriptor is closed, and only then the program gets its own name. The descriptor is
-/// close-on-exec, yet a child that another thread of this process forks holds a copy until its exec: callers have no such
-/// thread.
+/// The kernel refuses to start a program that any process has open for writing ("Text file busy"). So the program is
+/// written under another name and closed, and only then gets its own name. The descriptor is close-on-exec, but a child
+/// process has a copy of it between fork and exec. So no other thread of the caller may start processes meanwhile.
 ///
 /// Returns whether anything was changed.
 ///
@@ -90,7 +89,7 @@ pub(crate) fn install_to(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Hooks of every account may run the program, and only its owner may replace it, whatever the umask.
+/// Hooks of every account may run the program, and only its owner may replace it, no matter what the umask is.
 #[cfg(unix)]
 fn make_folder(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt};
@@ -107,7 +106,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Whether `path` is this program, byte for byte, and may be run.
+/// Whether the file at `path` is this program, byte for byte, and can be run.
 #[must_use]
 pub(crate) fn is_installed_at(path: &Path) -> bool {
     let same = fs::read(path).is_ok_and(|installed| installed == BINARY);
@@ -176,7 +175,8 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
     }
 
-    /// The kernel's rule that [`install_to`] is made for: with the order of before, a hook may find the file open.
+    /// Tests the kernel's rule for which [`install_to`] is made. In the former order of steps, a hook could find the
+    /// file open.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_program_that_is_open_for_writing_does_not_start() {

@@ -31,10 +31,10 @@ use crate::store::open::{OpenError, Readers};
 use crate::store::read::lines::Found as FoundLine;
 use crate::store::{bodies, read, search};
 
-/// Maximum number of cached subjects, a hundred bytes each. They stay valid, because a raw hook never changes.
+/// Maximum number of cached subjects, of about a hundred bytes each. They stay valid, because a raw hook never changes.
 const SUBJECTS_MAX: usize = 100_000;
-/// Maximum number of subjects read from raw hooks for one answer. Further lines are labelled by their name, and the next answer
-/// continues.
+/// Maximum number of subjects read from raw hooks for one answer. Further lines are labelled by their names, and the
+/// next answer continues.
 const SUBJECTS_PER_READ: usize = 4_000;
 
 /// Asks how the journal is doing.
@@ -47,7 +47,7 @@ pub struct StoreSource {
     journal: AskJournal,
     /// Endpoint host by destination.
     hosts: HashMap<String, String>,
-    /// What a hook's call was about, by seq.
+    /// The subject of a hook's call, by the number of the hook.
     subjects: Mutex<HashMap<u64, Option<Arc<str>>>>,
     extras: Extras,
     /// What `/metrics` said.
@@ -56,14 +56,14 @@ pub struct StoreSource {
     shim: Mutex<Option<(SystemTime, String)>>,
 }
 
-/// What a running collector knows beside the database.
+/// What only a running collector knows.
 #[derive(Default)]
 pub struct Extras {
-    /// Where else spans can be looked at: name and template.
+    /// Other places where a span can be viewed: name and template of the address.
     pub links: Vec<(String, String)>,
-    /// What is kept; what is counted is filled in.
+    /// What is stored. Counts are filled in later.
     pub privacy: Privacy,
-    /// What is left to do until hooks arrive.
+    /// What remains to be done until hooks arrive.
     pub install: Option<AskInstall>,
     /// Resource of exported files.
     pub resource: ResourceBase,
@@ -77,24 +77,25 @@ pub struct Extras {
     pub search_path: Option<PathBuf>,
     /// The indexer that fills it.
     pub search: Option<Handle>,
-    /// Where the hook program is, once it is installed.
+    /// Where the hook program is or will be installed.
     pub shim: PathBuf,
-    /// Receives reports of damage that pages meet: the writer never notices damage in rows that it does not write.
+    /// Receives reports of damage from pages. The writer never notices damage in rows that it does not write.
     pub suspicion: Suspicion,
     /// The audit log.
     pub audit: Option<AskAudit>,
-    /// Adds an exported file to it, in words.
+    /// Adds an entry about an exported file to the audit log.
     pub note_export: Option<NoteExport>,
 }
 
-/// Asks what a destination would get of a session or of the last one: database, destination, root. `None` when there is none.
+/// Shows what a destination would get. Takes the database, the destination, and the root of a session (or none for the
+/// last one). Returns `None` if there is no such destination or session.
 pub(crate) type AskPreview =
     Box<dyn Fn(&Connection, &str, Option<&str>) -> rusqlite::Result<Option<Vec<u8>>> + Send + Sync>;
 
 /// Asks for the audit log.
 pub(crate) type AskAudit = Box<dyn Fn() -> Result<Audit> + Send + Sync>;
 
-/// Takes the words of an entry about an exported file.
+/// Takes the text of an audit entry about an exported file.
 pub(crate) type NoteExport = Box<dyn Fn(&str) + Send + Sync>;
 
 /// Asks what is left to install.
@@ -107,8 +108,8 @@ impl std::fmt::Debug for StoreSource {
 }
 
 impl StoreSource {
-    /// A source over `database`. `hosts` are (destination, host and port without path or user) pairs of the configured
-    /// destinations.
+    /// A source for `database`. `hosts` are the configured destinations, each with host and port (without path and
+    /// user).
     #[must_use]
     pub fn new(
         database: &Path,
@@ -138,7 +139,7 @@ impl StoreSource {
         self.readers.with(read).map_err(|error| failed(&error))
     }
 
-    /// Like [`Self::read`], but returns `empty` as long as no hook was collected.
+    /// Like [`Self::read`], but returns `empty` if no hook has been collected yet.
     fn read_or<T>(
         &self,
         empty: T,
@@ -166,7 +167,7 @@ impl StoreSource {
         Ok(line)
     }
 
-    /// What a call was about, from the hook that holds its input.
+    /// The subject of a call, from the hook that contains its input.
     fn subject(
         &self,
         db: &Connection,
@@ -397,7 +398,7 @@ impl Search for StoreSource {
             let mut lines = HashMap::new();
             let mut budget = SUBJECTS_PER_READ;
             let found = query::search(&index, query, before, limit, |doc| {
-                // A missing span, or one that the filter excludes, is no hit.
+                // A span that is missing, or that the filter excludes, does not count as a hit.
                 let Ok(Some((root, found))) =
                     read::lines::of_span(db, &doc.root, doc.span, &query.filter)
                 else {

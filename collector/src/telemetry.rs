@@ -1,8 +1,9 @@
-//! hookspan's own logs, traces and metrics. Never mixed with agent spans, which are data and go their own way
-//! ([`crate::export`]).
+//! hookspan's own logs, traces and metrics. They are never mixed with agent spans, which are data and are sent by
+//! [`crate::export`].
 //!
-//! Logs go to standard error. Traces and metrics leave only with `OTEL_TRACES_EXPORTER=otlp` and `OTEL_METRICS_EXPORTER=otlp`:
-//! endpoint variables alone configure a destination for agent spans, and nobody who wants those asked for ours.
+//! Logs go to standard error. Traces and metrics are sent only with `OTEL_TRACES_EXPORTER=otlp` and
+//! `OTEL_METRICS_EXPORTER=otlp`. The endpoint variables alone configure a destination for agent spans, and whoever
+//! wants agent spans did not ask for hookspan's own.
 
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
@@ -30,15 +31,15 @@ use crate::config::otlp_env::{Signal, Unreadable, connection_or_default};
 /// What logs without being told.
 const DEFAULT_FILTER: &str = "warn,hookspan=info";
 
-/// Libraries whose spans would describe the sending of spans, endlessly.
+/// Libraries whose spans would describe the sending of spans, without end.
 const FEEDBACK: [&str; 6] = ["hyper", "h2", "tonic", "reqwest", "tower", "opentelemetry"];
 
-/// Exporters to stop at the end; empty unless asked for.
+/// The exporters to stop at the end. Empty if the user did not ask for any.
 #[derive(Debug, Default)]
 pub(crate) struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
-    /// Runtime of the gRPC connections: the exporters' own threads have no reactor.
+    /// Runtime for gRPC connections, because the exporters' own threads have no reactor.
     runtime: Option<Runtime>,
 }
 
@@ -90,8 +91,8 @@ pub(crate) fn init(env: &Environment) -> anyhow::Result<Telemetry> {
 }
 
 impl Telemetry {
-    /// Sends what is left and stops. Blocks for up to the exporters' own timeout: on a runtime, call it in
-    /// `spawn_blocking`, because the exporters' threads wait for it.
+    /// Sends what is left and stops. Blocks for up to the exporters' own timeout. On a runtime, call it in
+    /// `spawn_blocking`, because the exporters' threads need the runtime meanwhile.
     pub(crate) fn shutdown(self) {
         let stopped = [
             self.traces.map(|provider| provider.shutdown()),
@@ -106,7 +107,7 @@ impl Telemetry {
     }
 }
 
-/// The signals that could be started. Reasons for missing ones go into `left_out`.
+/// The signals that could be started. The reasons for missing ones are added to `left_out`.
 fn usable<T>(made: Option<anyhow::Result<T>>, left_out: &mut Vec<String>) -> Option<T> {
     made?.map_err(|error| left_out.push(format!("{error:#}"))).ok()
 }
@@ -116,7 +117,7 @@ fn usable<T>(made: Option<anyhow::Result<T>>, left_out: &mut Vec<String>) -> Opt
 struct Wanted {
     traces: Option<Connection>,
     metrics: Option<Connection>,
-    /// Why a signal that is asked for cannot be sent.
+    /// Why a signal that the user asked for cannot be sent.
     left_out: Vec<String>,
 }
 
@@ -206,11 +207,11 @@ fn meter_provider(connection: &Connection) -> anyhow::Result<SdkMeterProvider> {
         .build())
 }
 
-/// The exporters run on threads of their own, so the client must be the blocking one; and the library does not read the
-/// certificate variables, so they are put in here.
+/// The exporters run on their own threads, so they need the blocking client. The library does not read the certificate
+/// variables, so they are applied here.
 fn http_client(connection: &Connection) -> anyhow::Result<reqwest::blocking::Client> {
     let connection = connection.clone();
-    // The blocking client makes a runtime of its own, which must not happen on a thread of another.
+    // The blocking client makes its own runtime, which must not happen on a thread of another runtime.
     let build = move || -> reqwest::Result<reqwest::blocking::Client> {
         let mut builder = reqwest::blocking::Client::builder()
             .timeout(connection.timeout)

@@ -1,12 +1,12 @@
-//! Text that came from somewhere else, made fit for a terminal.
+//! Makes text from elsewhere safe for a terminal.
 
 use std::borrow::Cow;
 use std::str::Chars;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// `text` on one line of at most `columns`, with nothing in it that a terminal would obey: control characters become
-/// pictures of themselves, and characters that reorder text, hide text or take no room are named.
+/// `text` on one line of at most `columns`, without anything that a terminal would interpret. Control characters are
+/// replaced by visible symbols. Characters that reorder text, hide text or take no room are replaced by their names.
 ///
 /// Pages follow the same rule (`dashboard/web/app/format/text.js`). Both are tested with
 /// `dashboard/web/tests/corpus/hidden.json`.
@@ -22,7 +22,7 @@ pub(crate) fn visible(text: &str, columns: usize) -> String {
         used += shown.width();
         out.push_str(&shown);
         if used > columns {
-            // Make room for the ellipsis, which is itself one column.
+            // Makes room for the ellipsis, which takes one column.
             while used >= columns.max(1) {
                 let Some(last) = out.pop() else { break };
                 used -= last.width().unwrap_or(0);
@@ -47,8 +47,8 @@ fn picture(c: char) -> String {
     }
 }
 
-/// Characters that reorder text, hide text or take no room: C1 controls, soft hyphen, fillers, marks of direction, joiners,
-/// variation selectors, tags, and the others that Unicode calls ignorable.
+/// Characters that reorder text, hide text or take no room: C1 controls, soft hyphen, fillers, direction marks,
+/// joiners, variation selectors, tags, and all others that Unicode calls ignorable.
 const fn is_hidden(c: char) -> bool {
     matches!(
         c,
@@ -73,8 +73,8 @@ const fn is_hidden(c: char) -> bool {
     )
 }
 
-/// Whether `c` chooses the presentation of the symbol `before` it, as text or as a picture. Such a selector is a part of the
-/// symbol; anywhere else it hides something.
+/// Whether `c` selects the presentation of the symbol `before` it, as text or as a picture. Such a selector is part of
+/// the symbol; in any other place it hides something.
 fn is_presentation(c: char, before: Option<char>, rest: &Chars<'_>) -> bool {
     let is_symbol = |c: char| {
         matches!(
@@ -97,7 +97,8 @@ fn is_presentation(c: char, before: Option<char>, rest: &Chars<'_>) -> bool {
     matches!(c, '\u{fe0e}' | '\u{fe0f}') && (before.is_some_and(is_symbol) || is_keycap())
 }
 
-/// `text` with the names of hidden characters in their place, on as many lines as before. `None` where there is none.
+/// `text` with hidden characters replaced by their names, and with the same line breaks. `None` if there are no such
+/// characters.
 #[must_use]
 pub(crate) fn spelled(text: &str) -> Option<String> {
     if !text.contains(is_hidden) {
@@ -117,7 +118,7 @@ pub(crate) fn spelled(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// A JSON document with escapes in place of hidden characters, which JSON lets stand as they are. It means the same.
+/// A JSON document with hidden characters replaced by escapes. Its meaning stays the same.
 #[must_use]
 pub(crate) fn escaped_json(json: &str) -> Cow<'_, str> {
     if !json.contains(|c| c == '\x7f' || is_hidden(c)) {
@@ -140,7 +141,7 @@ pub(crate) fn escaped_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `text` made visible and filled with spaces to exactly `columns`.
+/// `text` made visible, and padded with spaces to exactly `columns`.
 #[must_use]
 pub(crate) fn cell(text: &str, columns: usize) -> String {
     let shown = visible(text, columns);
@@ -148,14 +149,14 @@ pub(crate) fn cell(text: &str, columns: usize) -> String {
     shown + &" ".repeat(fill)
 }
 
-/// `text` made visible and pushed to the right edge of `columns`.
+/// `text` made visible, and aligned to the right within `columns`.
 #[must_use]
 pub(crate) fn right(text: &str, columns: usize) -> String {
     let shown = visible(text, columns);
     " ".repeat(columns.saturating_sub(shown.width())) + &shown
 }
 
-/// `text` made visible and broken into lines of at most `columns`, between words where that is possible.
+/// `text` made visible, and broken into lines of at most `columns`, between words if possible.
 #[must_use]
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(10);
@@ -238,7 +239,7 @@ pub(crate) fn bytes(n: u64) -> String {
     if n < 1_024 { format!("{n} B") } else { scaled(n, 1_024, [" KiB", " MiB", " GiB", " TiB"]) }
 }
 
-/// `n` in the first unit in which it has at most three digits before the point: one decimal below 100, none above.
+/// `n` in the first unit in which it has at most three digits before the point, with one decimal below 100.
 fn scaled<const UNITS: usize>(n: u64, base: u64, units: [&str; UNITS]) -> String {
     let mut unit = 1;
     let mut shown = n.to_string();
@@ -256,7 +257,7 @@ fn scaled<const UNITS: usize>(n: u64, base: u64, units: [&str; UNITS]) -> String
     shown
 }
 
-/// `n` in units, to the nearest whole one.
+/// `n` in units, rounded to the nearest one.
 fn nearest(n: u64, unit: u64) -> u64 {
     n / unit + u64::from(n % unit * 2 >= unit)
 }
@@ -305,7 +306,7 @@ mod tests {
         assert_eq!(right("12", 4), "  12");
     }
 
-    /// The corpus that the pages' tests use, too: input and expected text.
+    /// The corpus of inputs and expected texts that the pages' tests use as well.
     fn corpus(kind: &str) -> Vec<(i64, String)> {
         let text = include_str!("../../dashboard/web/tests/corpus/quantities.json");
         let all: serde_json::Value = serde_json::from_str(text).unwrap();

@@ -2,6 +2,6 @@
 
 /// Makes ring the process's cryptography. Building a TLS client before this call panics.
 pub(crate) fn install_crypto() {
-    // The only failure is that a provider is installed already, which is what this call is for.
+    // It fails only if a provider is already installed, and then nothing needs to be done.
     drop(rustls::crypto::ring::default_provider().install_default());
 }

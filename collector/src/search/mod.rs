@@ -24,24 +24,24 @@ use crate::store::prune;
 use crate::store::read;
 use crate::store::search::{Batch, Index};
 
-/// Wait after a commit before indexing it: more commits may follow.
+/// Wait between a commit and indexing it, because more commits may follow.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
-/// How often to look when nobody commits.
+/// Time between two checks while nothing is committed.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// Pause while hooks wait for the store: the index would take processor time from them, at any priority. Indexing a text takes
-/// as long as ten hooks.
+/// Pause while hooks wait for the store. Indexing would take processor time from them at any priority: indexing a text
+/// takes as long as storing ten hooks.
 const GIVE_WAY: Duration = Duration::from_millis(250);
-/// While hooks wait, a step is made only in every N-th pause.
+/// While hooks wait, only every N-th pause is followed by a step.
 const STEP_EVERY: u32 = 8;
 /// Spans of one read and one write.
 const SPANS: usize = 200;
 /// Spans per step while hooks wait.
 const SPANS_BETWEEN: usize = 16;
-/// Deletions that wait; whoever asks for more waits to ask.
+/// Maximum number of waiting deletions. With more, the caller has to wait.
 const COMMANDS: usize = 16;
 /// Maximum searchable bytes of one text. The rest is only in the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1_024;
-/// Bytes behind the limit that are also searched for secrets, so that a secret across the cut is found.
+/// Number of bytes after that limit in which secrets are searched, too, so that a secret across the limit is found.
 const LOOK_BEHIND_BYTES: usize = 4 * 1_024;
 
 /// The running indexer.
@@ -55,7 +55,7 @@ pub struct Search {
 
 type Deleted = Result<u64, RemoveError>;
 
-/// Why the index still holds what was to be removed.
+/// Why the index still contains what was to be removed.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
     /// There is no indexer.
@@ -74,7 +74,7 @@ enum Command {
     Clean(Sender<Deleted>),
 }
 
-/// What others may ask of a running indexer.
+/// The requests that others can make to a running indexer.
 #[derive(Clone, Debug)]
 pub struct Handle {
     path: PathBuf,
@@ -83,11 +83,12 @@ pub struct Handle {
 }
 
 impl Search {
-    /// Starts indexing the store of `readers` into the file at `path`. `commits` signals new commits. While `behind` says that
-    /// hooks wait, only a small step is made now and then.
+    /// Starts to index the store of `readers` into the file at `path`. `commits` signals new commits. While `behind`
+    /// says that hooks wait, only a small step is made now and then.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    ///
+    /// The system cannot start a thread.
     pub fn start(
         readers: Readers,
         path: &Path,
@@ -96,7 +97,7 @@ impl Search {
         behind: Arc<AtomicBool>,
     ) -> std::io::Result<Self> {
         let (commands, inbox) = bounded(COMMANDS);
-        // Until the first look, nobody knows that all is in the index.
+        // Until the first check, nobody knows whether everything is in the index.
         let lag = Arc::new(AtomicU64::new(1));
         let indexer =
             Indexer { readers, path: path.to_owned(), lag: Arc::clone(&lag), behind, redaction };
@@ -146,7 +147,8 @@ impl Handle {
         Ok(deleted)
     }
 
-    /// Deletes these sessions, but their words stay in the file until [`Self::clean`]: for many deletions in a row.
+    /// Deletes these sessions. Their words stay in the file until [`Self::clean`]. Use this for several deletions in a
+    /// row.
     ///
     /// # Errors
     /// [`RemoveError`].
@@ -154,7 +156,7 @@ impl Handle {
         self.ask(|answer| Command::Remove(roots.to_vec(), answer))
     }
 
-    /// Leaves nothing in the file of what was removed.
+    /// Removes everything that was deleted from the file as well.
     ///
     /// # Errors
     /// [`RemoveError`].
@@ -258,7 +260,8 @@ impl Indexer {
         }
     }
 
-    /// Opens the index, and tries again until it can be opened: the process may have no descriptor left. `None` at the end.
+    /// Opens the index, and tries again until that succeeds: the process may have no descriptor left. `None` if the
+    /// collector ends.
     fn open(&self, inbox: &Receiver<Command>) -> Option<Index> {
         let mut wait = LOOK_AFTER;
         loop {
@@ -292,7 +295,7 @@ impl Indexer {
         self.behind.load(Ordering::Relaxed)
     }
 
-    /// Indexes the next few spans. True when there may be more at once.
+    /// Indexes the next few spans. Returns true if there may be more at once.
     fn step(&self, index: &mut Index) -> Result<bool, StepError> {
         let now = self.readers.with(read::position)?;
         let mut place = place(index)?;
@@ -315,13 +318,13 @@ impl Indexer {
             return Ok(true);
         }
         if self.is_behind() {
-            // Unsettled spans are indexed when there is time, or once they settle.
+            // Unsettled spans are indexed if there is time, or when they settle.
             return Ok(true);
         }
         if now.rev > place.rev {
             let rows = self.readers.with(|db| read::changed_spans(db, place.rev))?;
             for rows in rows.chunks(SPANS) {
-                // What is done of them is not done again.
+                // Spans that are already indexed are not indexed again.
                 if self.is_behind() {
                     return Ok(true);
                 }
@@ -338,8 +341,8 @@ impl Indexer {
         Ok(false)
     }
 
-    /// Goes back to the position at the store's last opening, once per opening: a power cut may have lost commits that the
-    /// index contains.
+    /// Goes back to the store's state when it was opened last, once per opening. A power cut may have lost commits that
+    /// the index already contains.
     fn stay_behind(&self, index: &mut Index, place: &mut Place) -> Result<(), StepError> {
         let Some((opened, rev, settled)) = self.readers.with(read::opened)? else { return Ok(()) };
         if index.meta("opened")?.as_deref() == Some(&opened) {
@@ -347,7 +350,7 @@ impl Indexer {
         }
         place.rev = place.rev.min(rev);
         place.settled = place.settled.min(settled);
-        // A deletion may have been killed between the store and the index.
+        // The collector may have been killed in the middle of a deletion, after the store and before the index.
         let roots = index.roots()?;
         let gone = self.readers.with(|db| prune::without_session(db, roots))?;
         index.delete(&gone)?;
@@ -358,7 +361,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Notes how far the index is behind while it waits for hooks.
+    /// Notes how far the index is behind while it waits because of hooks.
     fn note_lag(&self, index: &Index) -> Result<(), StepError> {
         let (now, place) = (self.readers.with(read::position)?, place(index)?);
         let settled = if place.epoch == now.epoch { place.settled } else { 0 };

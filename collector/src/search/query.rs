@@ -1,4 +1,4 @@
-//! Questions to the index. Words first; where they find little, any part of a word of three letters and more.
+//! Queries the index. Searches whole words first; if they find little, any part of a word with at least three letters.
 
 use hookspan_core::SpanId;
 use hookspan_view::source::Query;
@@ -6,12 +6,12 @@ use rusqlite::Connection;
 
 use crate::store::search::{Doc, Table, count, find};
 
-/// Texts looked at for one answer; beyond it the answer ends with a cursor.
+/// Maximum number of texts that are read for one answer. Beyond it, the answer ends with a cursor.
 const LOOKED_AT_MAX: usize = 2_000;
 const PAGE: usize = 100;
 /// Texts are counted up to here.
 const COUNTED_MAX: u64 = 1_000;
-/// Characters of a shown text: before the first mark, and in all.
+/// Number of characters of a text that are shown: before the first mark, and in total.
 const BEFORE: usize = 60;
 const SHOWN: usize = 240;
 
@@ -32,7 +32,7 @@ pub(crate) struct TextHit {
     pub marks: Vec<(u32, u32)>,
 }
 
-/// Result of a search, before the store is asked about its spans.
+/// Result of a search in the index, before the store is asked for the spans.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TextHits {
     /// Newest first.
@@ -120,7 +120,7 @@ fn grams(term: &str) -> Vec<String> {
     letters.windows(3).map(|three| three.iter().collect()).collect()
 }
 
-/// Byte ranges of each term in `text`; `None` if one is missing as written. Case does not matter.
+/// Byte ranges of each term in `text`, ignoring case. `None` if a term does not occur as written.
 fn places(text: &str, terms: &[String]) -> Option<Vec<(usize, usize)>> {
     const EACH: usize = 20;
     let (lower, offsets) = lowercase(text);
@@ -141,7 +141,8 @@ fn places(text: &str, terms: &[String]) -> Option<Vec<(usize, usize)>> {
     Some(places)
 }
 
-/// `text` in lower case, and for each byte of it (and its end) the offset in `text`: some letters change their length.
+/// `text` in lower case. For each byte of the result (and for its end) also the offset in `text`, because some letters
+/// change their length.
 fn lowercase(text: &str) -> (String, Vec<usize>) {
     let mut lower = String::with_capacity(text.len());
     let mut offsets = Vec::with_capacity(text.len() + 1);

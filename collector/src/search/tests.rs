@@ -45,7 +45,7 @@ impl World {
         self.indexer.path.clone()
     }
 
-    /// A turn of `root` with one command and its output, finished or not; then all of it is indexed.
+    /// Adds a turn of `root` with one command and its output, finished or not. Then indexes everything.
     fn turn(&mut self, root: &str, at: i64, command: &str, output: &str, finished: bool) {
         self.store(root, at, command, output, finished);
         self.follow();
@@ -100,7 +100,7 @@ impl World {
         found.hits.into_iter().map(|hit| (hit.root, hit.field)).collect()
     }
 
-    /// Whether the text stands in any byte of any file.
+    /// The files that contain the text anywhere in their bytes.
     fn holds(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(self.dir.path()).unwrap() {
@@ -118,7 +118,7 @@ fn hit(root: &str, field: &str) -> (String, String) {
     (root.to_owned(), field.to_owned())
 }
 
-/// On a busy machine the index starts late. Before, it said meanwhile that nothing was missing in it.
+/// On a busy machine the index starts late. It once reported that nothing was missing, although it had not looked yet.
 #[test]
 fn an_index_that_has_not_begun_says_that_it_is_behind() {
     let mut world = World::new();
@@ -193,7 +193,7 @@ fn secrets_are_not_in_the_index_and_a_deleted_session_is_in_no_file() {
     assert_eq!(world.find(&["walrus"]).len(), 2);
     assert_eq!(world.engine.delete(&Selection::sessions(&roots), patience).unwrap().spans, 0);
 
-    // What is left is what a rebuild makes of what is left.
+    // The tables must be those that a rebuild makes from the rest.
     let tables = |world: &World| {
         let db = Connection::open(world.dir.path().join("hookspan.db")).unwrap();
         let mut read = db
@@ -245,7 +245,7 @@ fn what_a_power_cut_took_from_the_store_is_indexed_when_it_comes_again() {
     world.turn("bbbb", 100, "make walrus", "", true);
     assert_eq!(world.find(&["walrus"]), [hit("bbbb", "input")]);
 
-    // The commits of the second turn are gone, and their numbers are given again.
+    // The commits of the second turn were lost, and their numbers are given again.
     let path = world.path();
     drop((world.engine, world.indexer));
     for suffix in ["-wal", "-shm"] {
@@ -291,7 +291,7 @@ fn while_hooks_wait_only_few_settled_spans_are_indexed() {
 #[test]
 fn an_index_that_cannot_be_opened_at_first_is_opened_later() {
     let world = World::new();
-    // As when the process has no descriptor left: the file cannot be made, and nothing is wrong with it.
+    // As if the process had no descriptor left: the file cannot be created, although nothing is wrong with it.
     let path = world.dir.path().join("later").join("search.db");
     let search =
         Search::start(world.indexer.readers, &path, Redaction::default(), never(), Arc::default())

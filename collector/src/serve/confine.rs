@@ -1,4 +1,4 @@
-//! What the collector needs once it listens: the rest it gives up.
+//! Determines which rights the collector needs once it listens. It gives up all others.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,13 @@ use crate::config::{Config, Environment};
 use crate::dirs::StateDir;
 use crate::sandbox::{self, Held, Needs};
 
-/// Where SQLite puts what does not fit into memory, beside `TMPDIR`.
+/// Where SQLite stores temporary data that does not fit into memory, in addition to `TMPDIR`.
 const TEMPORARY: [&str; 3] = ["/var/tmp", "/usr/tmp", "/tmp"];
 /// Names are also asked for over TCP.
 const DNS: u16 = 53;
 
-/// Gives up new privileges, before the first thread: each thread has its own.
+/// Gives up the right to new privileges. Must be called before the first thread starts, because this applies per
+/// thread.
 pub(super) fn give_up_privileges() {
     let _held = sandbox::enter(None);
 }
@@ -42,8 +43,8 @@ fn needs(
     Needs { writable, sockets: sockets.collect(), ports: ports(env, destinations) }
 }
 
-/// The ports of the destinations. Any port where a proxy is in between, or where a destination waits for a variable or a file
-/// that may still tell another port.
+/// The ports of the destinations. `None` (any port) if a proxy is used, or if a destination waits for a variable or a
+/// file that may still name another port.
 fn ports(env: &Environment, destinations: &[Destination]) -> Option<Vec<u16>> {
     const PROXIES: [&str; 6] =
         ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];

@@ -22,7 +22,7 @@ use crate::text::counted;
 const SCRUB_PATIENCE: Duration = Duration::from_secs(10);
 const SCRUB_STEP: Duration = Duration::from_millis(50);
 
-/// Why a file still holds deleted text. The message says what is left to do.
+/// Why a file still contains deleted text. The message says what remains to be done.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EraseError {
     #[error(transparent)]
@@ -62,8 +62,8 @@ impl Eraser {
         Ok(deleted)
     }
 
-    /// Deletes the selection from every file, except damaged databases that were moved aside. The answer says how many of those
-    /// there are.
+    /// Deletes the selection from every file, except from damaged databases that were moved aside. The answer contains
+    /// the number of these databases.
     ///
     /// # Errors
     /// [`EraseError`].
@@ -74,7 +74,8 @@ impl Eraser {
         Ok(Deleted { damaged: salvage::aside(&self.dir).len() as u64, ..deleted })
     }
 
-    /// Puts a deletion into the audit log: sums alone, so that it says nothing about what is gone.
+    /// Records a deletion in the audit log. The entry contains only sums, so that it tells nothing about what was
+    /// deleted.
     pub(super) fn note(&self, deleted: &Deleted, by: &str) {
         let Deleted { sessions, hooks, .. } = *deleted;
         self.audit.note(
@@ -83,13 +84,13 @@ impl Eraser {
         );
     }
 
-    /// Length of each segment of the journal: the range that [`Self::scrub`] covers.
+    /// The length of each segment of the journal. [`Self::scrub`] overwrites up to these lengths.
     pub(super) fn lengths(&self) -> Result<scrub::Lengths, EraseError> {
         Ok(scrub::lengths(&self.dir)?)
     }
 
-    /// Cleans the search index, removes copies of interrupted imports, and overwrites the journal up to its present length once
-    /// all of that is committed. The position follows the hooks.
+    /// Cleans the search index, removes copies of interrupted imports, and overwrites the journal up to its current
+    /// length once all of that is committed. The position is committed after its hooks.
     pub(super) fn scrub(&self, before: &scrub::Lengths) -> Result<(), EraseError> {
         self.search.clean()?;
         import::sweep(&self.dir)?;

@@ -1,7 +1,8 @@
-//! Finds out whether the database is really damaged when SQLite reports damage: a failed read looks the same.
+//! Finds out whether the database is really damaged when SQLite reports damage, because a failed read looks the same.
 //!
-//! A separate thread examines the database while others use it. Only proven damage ends the threads over the database, so that
-//! it can be moved aside. A database that cannot be read is shown as trouble and examined again after a wait.
+//! A separate thread examines the database while others use it. Only proven damage ends the threads that use the
+//! database, so that it can be moved aside. A database that cannot be read is shown as trouble, and examined again
+//! after a wait.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use crate::clock;
 use crate::engine::Restart;
 use crate::store::examine::{self, Ending, Verdict};
 
-/// Wait between two examinations: the first, and the longest.
+/// Wait between two examinations: the first one and the maximum.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// An examination reads the whole database. The wait after it is at least this many times its duration.
+/// An examination reads the whole database, so the wait after it is at least this many times its duration.
 const REST: u32 = 20;
 
 /// The running thread.
@@ -48,12 +49,12 @@ impl Examiner {
         Ok(Self { ending, problem, _stop: stop })
     }
 
-    /// The reason while the database cannot be read.
+    /// While the database cannot be read: the reason.
     pub(super) fn problem(&self) -> watch::Receiver<Option<Arc<str>>> {
         self.problem.clone()
     }
 
-    /// Ends the thread without waiting for its present read.
+    /// Ends the thread without waiting for its current read.
     pub(super) fn stop(self) {
         self.ending.end();
     }
@@ -200,7 +201,7 @@ mod tests {
     fn a_database_that_cannot_be_read_is_told_and_tried_again() {
         let running = Running::start(|path| {
             std::fs::rename(path, path.with_extension("away")).unwrap();
-            // A database that opens but fails when it is read.
+            // A database that can be opened and fails when it is read.
             std::fs::create_dir(path).unwrap();
         });
         running.suspect();

@@ -5,8 +5,8 @@
 //!                                      ^-- evidence thread
 //! ```
 //!
-//! Everything ends in the order of the data's way: first the reader, then evidence, then the engine with its remaining batches.
-//! Exporters and open pages are told to stop at the same time. Unfinished work continues after the next start.
+//! Everything ends in the order of the data's way: first the reader, then evidence, then the engine with its remaining
+//! batches. Exporters and open pages are told to stop at the same time. Unfinished work continues after the next start.
 
 mod confine;
 mod erase;
@@ -94,7 +94,7 @@ pub(crate) fn run(
     let destinations = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
-    // With the directory there, its key is used from the first start on.
+    // The directory exists now, so its key is used from the first start on.
     let redaction = Redaction::load(dir, &config.redact)?;
     let settings = export::Settings { reread, ..export::Settings::of(env, config, redaction)? };
     forget_what_is_old(dir);
@@ -102,7 +102,8 @@ pub(crate) fn run(
     let audit = Arc::new(AuditFile::new(dir));
     audit.destinations(&destinations.iter().map(|one| (one.name.clone(), one.gets())).collect());
     let door = config.dashboard.token.then(|| door(dir, &key, &audit)).transpose()?;
-    // Before the first socket: whoever ends the collector from here on finds nothing left behind.
+    // Signals are handled before the first socket exists. So whoever ends the collector from here on leaves nothing
+    // behind.
     let stop = Stop::listen()?;
     let listeners = Listeners::bind(&config.dashboard)?;
     let held = confine::confine(dir, config, env, &destinations);
@@ -126,21 +127,23 @@ pub(crate) fn run(
             ended => break ended,
         }
     };
-    // What failed on the way leaves them, too.
+    // These files are removed even if the start failed.
     if !lock.is_lost(dir) {
         ServeInfo::remove(dir);
     }
     listeners.remove();
     if matches!(ended, Ok(Some(Ended::AskedEarly))) {
-        // The start still works in the state directory. The kernel frees the lock when the process has ended.
+        // A part of the start still works in the state directory. The kernel releases the lock when the process has
+        // ended.
         std::mem::forget(lock);
     }
     ended.map(drop)
 }
 
-/// What is done behind one run over a database: `None` when another one follows.
+/// Cleans up after one run with a database. Returns `None` if another run follows.
 fn begins_again(ended: Ended, dir: &StateDir, lock: &Lock) -> anyhow::Result<Option<Ended>> {
-    // A database that is gone with its directory is no reason to begin again in another collector's.
+    // If the whole directory is gone, the collector must not start again in a directory that now belongs to another
+    // one.
     let is_replaced = matches!(ended, Ended::Restart(_)) && lock.is_lost(dir);
     match if is_replaced { Ended::Replaced } else { ended } {
         Ended::Replaced => {
@@ -169,8 +172,8 @@ fn door(dir: &StateDir, key: &OwnerKey, audit: &Arc<AuditFile>) -> anyhow::Resul
     door.map(Arc::new).map_err(|error| anyhow::anyhow!(error))
 }
 
-/// Removes the shared token of earlier versions, which no longer works, and pages that a killed `hookspan open` left. Their
-/// codes ended with the collector that made them.
+/// Removes the shared token of earlier versions, which no longer works, and files that a killed `hookspan open` left
+/// behind. Their codes ended with the collector that made them.
 fn forget_what_is_old(dir: &StateDir) {
     if std::fs::remove_file(dir.old_token()).is_ok() {
         tracing::info!(
@@ -196,13 +199,13 @@ enum Ended {
     Asked,
     /// A signal came while the database was being opened.
     AskedEarly,
-    /// The state directory is another one now.
+    /// There is now another state directory at the path.
     Replaced,
-    /// The threads over the database must start again.
+    /// The threads that use the database must be started again.
     Restart(Restart),
 }
 
-/// Everything that one run over one database needs.
+/// Everything that one run with a database needs.
 struct One<'a> {
     dir: &'a StateDir,
     lock: &'a Lock,
@@ -278,7 +281,7 @@ impl One<'_> {
         ended
     }
 
-    /// Read-only connections that report damage.
+    /// Read-only connections that also report damage.
     fn readers(&self, threads: &Threads) -> Readers {
         Readers::new(self.dir.database()).reporting(&threads.signals.suspicion)
     }
@@ -336,7 +339,7 @@ impl One<'_> {
         source.with(extras)
     }
 
-    /// Writes the collector's address into the state directory. The first time, it also calls `ready`.
+    /// Writes the collector's address into the state directory. In the first run, also calls `ready`.
     fn announce(
         &self,
         listeners: &Listeners,
@@ -394,7 +397,7 @@ fn journal_health(threads: &Threads) -> crate::source::AskJournal {
     })
 }
 
-/// The audit log, read when a page asks.
+/// Reads the audit log when a page asks for it.
 fn asked(audit: &Arc<AuditFile>) -> AskAudit {
     let audit = Arc::clone(audit);
     Box::new(move || {
@@ -410,7 +413,7 @@ fn noting_exports(audit: &Arc<AuditFile>) -> NoteExport {
     Box::new(move |detail| audit.note(What::Exported, detail))
 }
 
-/// The table of the privacy page: what is stored, and the most that leaves this computer.
+/// The table of the privacy page: what is stored, and the most that may leave this computer.
 fn privacy(contents: impl Iterator<Item = ContentPolicy>) -> Privacy {
     let most = contents.max_by_key(|content| *content as u8);
     let content = if most == Some(ContentPolicy::Full) { "full" } else { "none" };
@@ -430,13 +433,13 @@ fn privacy(contents: impl Iterator<Item = ContentPolicy>) -> Privacy {
     Privacy { classes, ..Privacy::default() }
 }
 
-/// Days after which sessions are deleted, at least one; `None` if they stay.
+/// Number of days after which sessions are deleted, at least one; `None` if they are kept.
 fn retention_days(max_age_ns: i64) -> Option<u64> {
     const DAY_NS: i64 = 86_400_000_000_000;
     (max_age_ns > 0).then(|| (max_age_ns / DAY_NS).max(1).cast_unsigned())
 }
 
-/// Whether the hooks are installed, checked when a page asks.
+/// Checks whether the hooks are installed when a page asks.
 fn install_steps(dir: &StateDir, env: &Environment) -> AskInstall {
     let (dir, env) = (dir.clone(), env.clone());
     let pin_dir = !dir.is_found_from_home(&paths::places(&env));
@@ -512,7 +515,7 @@ async fn serve(
         () = replaced => Ended::Replaced,
     };
     close.send_replace(true);
-    // Cut off pages that are still loading: the browser asks again.
+    // Pages that are still loading are cut off. The browser asks again.
     drop(tokio::time::timeout(GOODBYE / 2, &mut server).await);
     server.abort();
     Ok(ended)

@@ -1,4 +1,4 @@
-//! Applies `[retention]`: a thread deletes old sessions in small steps, so that hooks are committed in between.
+//! Applies `[retention]`: a thread deletes old sessions in small steps, so that hooks can be committed between them.
 
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::clock;
 use crate::config::Retention;
 use crate::store::{prune, salvage};
 
-/// How often it checks, and its pause between two steps.
+/// How often the thread checks, and how long it pauses between two steps.
 const EVERY: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -36,7 +36,7 @@ impl Pruner {
         Ok(Some(Self { stop, thread }))
     }
 
-    /// Ends the thread, now or after its present step. The engine refuses the next one.
+    /// Ends the thread, either now or after its current step. The engine refuses the next one.
     pub(super) fn stop(self) {
         let Self { stop, thread } = self;
         drop(stop);
@@ -76,7 +76,7 @@ fn round(eraser: &Eraser, keep: Retention, stopped: &Receiver<()>) -> Result<(),
         let deleted = eraser.delete_stored(&due)?;
         tracing::info!(sessions = deleted.sessions, hooks = deleted.hooks, "retention: deleted");
         if deleted.hooks == 0 && deleted.sessions == 0 {
-            // The selected conversation has become part of a session meanwhile.
+            // The selected conversation has become part of a session in the meantime.
             break;
         }
         all.sessions += deleted.sessions;

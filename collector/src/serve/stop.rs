@@ -1,4 +1,5 @@
-//! Handles the signals that end the collector, from the first moment at which it could leave something behind.
+//! Handles the signals that end the collector. It does so before the collector creates anything that must be removed at
+//! the end.
 
 use std::io;
 
@@ -41,11 +42,12 @@ impl Stop {
         }
     }
 
-    /// Runs `work` in a separate thread. `None` if the collector was told to end first. Then `work` continues until the process
-    /// ends; every part of the start survives that as it survives a kill.
+    /// Runs `work` in a separate thread. Returns `None` if the collector was told to end first. `work` then continues
+    /// until the process ends, which interrupts it like a kill; every part of the start can be interrupted in that way.
     ///
     /// # Errors
-    /// Returns the system's error if it gives no thread, and [`io::ErrorKind::Other`] if `work` panics.
+    ///
+    /// Returns the system's error if it cannot start a thread, and [`io::ErrorKind::Other`] if `work` panics.
     pub(super) fn or<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

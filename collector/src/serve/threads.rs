@@ -72,7 +72,8 @@ impl WeakInputs {
 }
 
 impl Threads {
-    /// Opens store and journal and starts reading. The engine's thread replays the history, so that pages need not wait.
+    /// Opens the store and the journal, and starts reading. The engine's thread replays the history, so pages need not
+    /// wait for it.
     pub(super) fn start(dir: &StateDir, config: &Config) -> anyhow::Result<Self> {
         disk::spare::keep();
         let (store, position) = open(dir)?;
@@ -116,7 +117,7 @@ impl Threads {
         self.ingest.reading()
     }
 
-    /// The reason while the database cannot be read.
+    /// While the database cannot be read: the reason.
     pub(super) fn unreadable(&self) -> watch::Receiver<Option<Arc<str>>> {
         self.examiner.problem()
     }
@@ -131,12 +132,12 @@ impl Threads {
         WeakInputs(Arc::clone(&self.inputs))
     }
 
-    /// Ends the threads in the order of the data's way. Each finishes its present work.
+    /// Ends the threads in the order of the data's way. Each one finishes its current work first.
     pub(super) fn stop(self) {
         let Self { signals, commits: _, ingest, evidence, engine, inputs, stop, examiner } = self;
         examiner.stop();
         drop(inputs.lock().unwrap_or_else(PoisonError::into_inner).take());
-        // From here on, a refused batch is not retried.
+        // From now on, a refused batch is not tried again.
         drop(stop);
         ingest.stop();
         drop(signals);
@@ -147,11 +148,12 @@ impl Threads {
 }
 
 fn limits(journal: Journal) -> Limits {
-    // A single segment must not reach the bound of all.
+    // A single segment must not fill the bound of all segments.
     let segment_bytes = journal.segment_bytes.min(journal.max_bytes / 4);
     Limits {
         segment_bytes,
-        // While no collector reads, shims stop at this same bound. A collector that starts then can take new hooks at once.
+        // Shims stop at `max_bytes` while no collector reads. With one more segment, a collector that starts then can
+        // accept new hooks at once.
         bound_bytes: journal.max_bytes.saturating_add(segment_bytes),
         ..Limits::default()
     }
@@ -200,7 +202,7 @@ fn open(dir: &StateDir) -> Result<(Store, Option<String>), OpenError> {
     }
 }
 
-/// Whether the database is damaged, and not only unreadable.
+/// Whether the database is proven to be damaged, and does not merely fail to be read.
 fn is_proven(path: &Path) -> bool {
     match examine::examine(path, &Ending::default(), || std::thread::sleep(examine::WAIT)) {
         Verdict::Damaged(fault) => {

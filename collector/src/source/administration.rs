@@ -1,4 +1,4 @@
-//! Health, privacy, files and what else a page administers.
+//! Health, privacy, files and everything else that pages administer.
 
 use std::path::Path;
 use std::sync::PoisonError;

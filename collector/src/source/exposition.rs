@@ -1,10 +1,11 @@
 //! `/metrics`: figures in the text format of Prometheus, 0.0.4.
 //!
-//! Every label comes from a list that ships with hookspan: kinds, tools of the editors, models of the public price list. A name of one's
-//! own is counted as `other`. So the number of series is bounded, and a scrape tells neither content nor custom names.
+//! Every label comes from a list that ships with hookspan: kinds, tools of the editors, models of the public price
+//! list. All other names are counted as `other`. So the number of series is bounded, and a scrape reveals neither
+//! content nor custom names.
 //!
-//! Sums and histograms count what has settled since midnight (UTC) of the day on which the collector started. They never fall while it
-//! runs, even if a session is deleted.
+//! Sums and histograms count what has settled since midnight (UTC) of the day on which the collector started. They
+//! never fall while it runs, even if a session is deleted.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,16 +23,17 @@ use crate::prices;
 const DAY_NS: i64 = 86_400_000_000_000;
 const DAY_HOURS: i64 = 24;
 
-/// Names of a dimension that are asked for, the most frequent first: each costs a query.
+/// Maximum number of names read per dimension, the most frequent first. Each costs a query.
 const NAMES_MAX: usize = 500;
 
-/// Buckets of a histogram: powers of two of a microsecond, from 1 ms to 2.4 h. What is shorter is in the first.
+/// Buckets of a histogram: powers of two of a microsecond, from 1 ms to 2.4 h. The first one contains everything
+/// shorter.
 const BUCKETS: std::ops::RangeInclusive<u32> = 10..=33;
 
-/// What the sums were when somebody last asked, so that none of them falls.
+/// The sums of the last scrape, so that none of them falls.
 #[derive(Debug)]
 pub(super) struct Told {
-    /// The day of the collector's start, since the epoch: sums begin there.
+    /// The day on which the collector started, in days since the epoch. Sums begin there.
     since: i64,
     sums: Mutex<BTreeMap<String, f64>>,
 }
@@ -90,7 +92,7 @@ impl Page<'_> {
 /// Durations of one series.
 #[derive(Debug, Default)]
 struct Distribution {
-    /// Spans by the power of two of their microseconds.
+    /// Number of spans by the power of two of their duration in microseconds.
     counts: BTreeMap<u32, u64>,
     total_us: u64,
     errors: u64,
@@ -149,7 +151,8 @@ impl Told {
     }
 }
 
-/// Durations over the days by what `label` makes of a name; without those that it leaves out.
+/// Durations during these days, grouped by the label that `label` makes of a name. Names for which it makes none are
+/// left out.
 fn distributions(
     source: &impl Statistics,
     dimension: &str,
@@ -166,7 +169,7 @@ fn distributions(
     Ok(all)
 }
 
-/// The operation of the conventions that a kind of span is.
+/// The conventions' name for the operation of a kind of span.
 fn operation(kind: &str) -> Option<&'static str> {
     match kind {
         "turn" | "subagent" => Some("invoke_agent"),
@@ -202,7 +205,7 @@ fn tokens(page: &mut Page<'_>, usage: &[(Option<String>, Usage)]) {
     }
 }
 
-/// Where the time of turns went; hooks and waits for approval among it.
+/// Where the time of turns went, including hooks and waits for approval.
 fn turn_time(page: &mut Page<'_>, days: &[DayTime]) {
     let name = "hookspan_turn_seconds_total";
     page.family(name, "counter", "Where the time of finished turns went.");
@@ -226,7 +229,7 @@ fn own_health(page: &mut Page<'_>, health: &Health) {
         "counter",
         "What happened to hooks, since the store was made.",
     );
-    // A dot is followed by a name: of an event that is new, or of a reason.
+    // After a dot, a counter's key contains a name: of a new event, or of a reason. Such counters are left out.
     for (key, count) in health.counters.iter().filter(|(key, _)| !key.contains('.')) {
         page.sum("hookspan_events_total", &[("event", key)], *count as f64);
     }

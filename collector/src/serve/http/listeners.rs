@@ -1,5 +1,5 @@
-//! The port and the sockets. They stay bound while the database is opened again, so that no other program gets the port
-//! meanwhile.
+//! The port and the sockets. They stay bound while the database is opened again, so that no other program can take the
+//! port in between.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -22,7 +22,7 @@ type Sockets = Vec<tokio::net::UnixListener>;
 type Sockets = ();
 
 impl Listeners {
-    /// Binds every place that the configuration names.
+    /// Binds every address and socket in the configuration.
     pub(in super::super) fn bind(dashboard: &Dashboard) -> anyhow::Result<Self> {
         let tcp = dashboard.tcp().map(listen).transpose()?;
         let paths: Vec<PathBuf> = dashboard.sockets().map(Path::to_path_buf).collect();
@@ -36,7 +36,7 @@ impl Listeners {
         })
     }
 
-    /// The same listeners, for another run over the database.
+    /// The same listeners, for the next run with a database.
     pub(in super::super) fn again(&self) -> io::Result<Self> {
         Ok(Self {
             tcp: self.tcp.as_ref().map(TcpListener::try_clone).transpose()?,
@@ -46,7 +46,7 @@ impl Listeners {
         })
     }
 
-    /// The address, with the port chosen by the system.
+    /// The address, including the port that the system chose.
     pub(in super::super) fn address(&self) -> io::Result<Option<SocketAddr>> {
         self.tcp.as_ref().map(TcpListener::local_addr).transpose()
     }
@@ -56,7 +56,7 @@ impl Listeners {
         self.paths.first().map(PathBuf::as_path)
     }
 
-    /// Removes the sockets' files, which would otherwise stay when nothing listens.
+    /// Removes the sockets' files. They would otherwise remain after nothing listens any more.
     pub(in super::super) fn remove(&self) {
         for path in &self.paths {
             drop(std::fs::remove_file(path));
@@ -88,7 +88,8 @@ fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// A socket for the owner only. A socket left by a killed collector is replaced. Any other file of that name stays.
+/// A socket that only the owner can reach. It replaces a socket that a killed collector left behind. Any other file
+/// with this name stays.
 #[cfg(unix)]
 fn listen_unix(path: &Path) -> anyhow::Result<std::os::unix::net::UnixListener> {
     use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -108,7 +109,7 @@ fn listen_unix(path: &Path) -> anyhow::Result<std::os::unix::net::UnixListener> 
             .map_err(|error| anyhow::anyhow!("cannot replace the old socket {shown}: {error}"))?;
     }
     let told = |error: io::Error| anyhow::anyhow!("cannot listen on unix:{shown}: {error}");
-    // Other accounts can never reach the socket: it is created in a folder that only the owner may enter.
+    // Other accounts can never reach the socket, because it is created in a folder that only the owner may enter.
     let folder = path.parent().unwrap_or(Path::new("/"));
     let private =
         tempfile::Builder::new().prefix(".hs-").rand_bytes(4).tempdir_in(folder).map_err(told)?;

@@ -1,7 +1,7 @@
-//! Connections: who may connect, how many at a time, and how long each may take.
+//! Connections: who may connect, how many at a time, and how long each may last.
 //!
-//! Every program on this machine can reach the port. A connection that sends nothing, or slowly, must cost little and end. Many
-//! of them must neither lock the owner out nor use up the descriptors that hooks need.
+//! Every program on this machine can reach the port. A connection that sends nothing, or sends slowly, must cost little
+//! and must end. Many such connections must neither lock the owner out nor use up the descriptors that hooks need.
 
 mod listeners;
 mod peer;
@@ -33,14 +33,14 @@ use slots::Slot;
 pub(super) use slots::Slots;
 use stalled::Stalled;
 
-/// Maximum time until a request's head has arrived, also for the next request on a kept connection. A browser opens connections
-/// ahead of need and opens closed ones again.
+/// Maximum time until the head of a request has arrived, also for a further request on the same connection. Browsers
+/// open connections before they need them, and open closed ones again.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// A client that reads nothing for this long is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(25);
-/// Maximum bytes in memory: of a request's head, and of an answer that waits for its reader.
+/// Maximum size in memory of a request's head, and of an answer that waits for its reader.
 const BUFFER_MAX_BYTES: usize = 16 * 1024;
-/// Most headers of a request: browsers send about twenty.
+/// Maximum number of headers of a request. Browsers send about twenty.
 const HEADERS_MAX: usize = 64;
 /// Wait after a failed `accept`, for example when no descriptor is left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -58,7 +58,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// `allow_uids`: accounts that may connect beside the owner's and root.
+    /// `allow_uids` are accounts that may connect in addition to the owner and root.
     pub(super) fn new(
         router: Router,
         slots: Arc<Slots>,
@@ -71,7 +71,7 @@ impl Server {
         Self { router, by_socket, refused: peer::refusal(), slots, peers, audit, closing }
     }
 
-    /// Serves until the collector closes and every connection has ended.
+    /// Serves until the collector closes and all connections have ended.
     pub(super) async fn run(self, listeners: Listeners) -> io::Result<()> {
         let (tcp, unix) = listeners.into_tokio()?;
         let slots = Arc::clone(&self.slots);
@@ -105,7 +105,7 @@ impl Server {
     }
 
     fn take_tcp(&self, stream: tokio::net::TcpStream, address: SocketAddr) {
-        // Send answers at once. Otherwise a small answer waits for an acknowledgement.
+        // Sends answers at once. Otherwise a small answer would wait for an acknowledgement.
         drop(stream.set_nodelay(true));
         let own = stream.local_addr().ok();
         let admitted = own.is_none_or(|own| self.peers.admits(address, own));
@@ -182,7 +182,7 @@ async fn connection(
     let stream = TokioIo::new(Stalled::new(stream, WRITE_TIMEOUT));
     let serving = http.serve_connection(stream, TowerToHyperService::new(service));
     tokio::pin!(serving);
-    // Errors come from the client: it went away, was too slow, or does not speak HTTP.
+    // Errors are caused by the client: it disconnected, was too slow, or does not speak HTTP.
     tokio::select! {
         _ended = serving.as_mut() => {}
         () = closed(&mut closing) => {

@@ -1,8 +1,9 @@
-//! Which account has connected to a port of this machine.
+//! Finds which account has connected to a port of this machine.
 //!
-//! Every account can reach the port. On Linux the kernel tells whose socket is at the other end (`sock_diag(7)`), and every
-//! account but the owner, root and those in `allow_uids` gets a refusal with the reason. Other systems do not tell, and neither
-//! does Linux for a socket in another network namespace: there, only signing in protects.
+//! Every account can reach the port. On Linux the kernel tells who owns the socket at the other end (`sock_diag(7)`).
+//! The owner, root and the accounts in `allow_uids` are admitted; all others get a refusal with the reason. Other
+//! systems do not tell, and neither does Linux for a socket in another network namespace. There, only signing in
+//! protects the dashboard.
 
 use std::net::SocketAddr;
 
@@ -19,7 +20,7 @@ pub(super) struct Peers {
     /// `None` if the system does not tell.
     own: Option<u32>,
     allowed: Vec<u32>,
-    /// In a user namespace, as a service manager may give the collector one, all accounts but its own have this number.
+    /// A service manager may run the collector in a user namespace. Inside it, all other accounts have this number.
     unknown: Option<u32>,
 }
 
@@ -52,7 +53,7 @@ impl Peers {
     }
 }
 
-/// Answers an account that may not connect.
+/// The answer to an account that may not connect.
 pub(super) fn refusal() -> Router {
     Router::new().fallback(async || {
         Problem::new(
@@ -85,7 +86,7 @@ fn own_uid() -> Option<u32> {
     None
 }
 
-/// The number of accounts that a user namespace does not know, if the collector lives in one.
+/// The number that unknown accounts have in a user namespace, if the collector runs in one.
 #[cfg(target_os = "linux")]
 fn unknown_uid() -> Option<u32> {
     let map = std::fs::read_to_string("/proc/self/uid_map").ok()?;

@@ -13,9 +13,9 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// Maximum connections at a time, even with many descriptors: each may take some ten KiB.
+/// Maximum number of connections at a time, even if there are many descriptors, because each may take some ten KiB.
 const CONNECTIONS_MAX: usize = 256;
-/// Share of descriptors for connections. The rest is for the journal, the database and destinations.
+/// One in this many descriptors is for connections. The others are for the journal, the database and destinations.
 const DESCRIPTOR_SHARE: usize = 4;
 /// Minimum: one browser opens six.
 const CONNECTIONS_MIN: usize = 16;
@@ -77,7 +77,7 @@ impl Slots {
         Arc::new(Self { max, state: Mutex::default(), ended: Notify::new() })
     }
 
-    /// A slot for a new connection; `None` if every connection is answering a request.
+    /// A slot for a new connection. `None` if every connection is answering a request.
     pub(super) fn take(self: &Arc<Self>) -> Option<Slot> {
         let mut state = self.state();
         if state.held.len() >= self.max {
@@ -87,7 +87,7 @@ impl Slots {
                 tracing::warn!(dropped, max = self.max, "dashboard.too_many_connections");
             }
             let (number, task) = state.idle()?;
-            // Aborting drops the connection later, but its slot is free at once.
+            // The aborted task drops its connection later, but the slot is free at once.
             state.held.remove(&number);
             task.abort();
         }
@@ -123,7 +123,8 @@ impl Slots {
 }
 
 impl State {
-    /// The connection to replace: the oldest without any request, otherwise the oldest without a present request.
+    /// The connection to replace: the oldest one that has sent no request, otherwise the oldest one that is answering
+    /// none.
     fn idle(&self) -> Option<(u64, AbortHandle)> {
         let idle = self.held.iter().filter(|(_, held)| held.asking.load(Ordering::Relaxed) == 0);
         let (number, held) =
@@ -211,9 +212,9 @@ mod tests {
         let all: Vec<_> = (0..3).map(|_| connect(&slots).unwrap()).collect();
         drop(all[0].0.asks());
         let _answering = all[2].0.asks();
-        // The second has never asked and goes first; then the first, which asks nothing now.
+        // The second connection has never sent a request, so it goes first. Then the first one goes, which is idle.
         for gone in [1, 0] {
-            // Never dropped: this connection stays, and asks without end.
+            // This value is never dropped, so the connection stays in the middle of its request.
             let new = core::mem::ManuallyDrop::new(connect(&slots).unwrap());
             core::mem::forget(new.0.asks());
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;

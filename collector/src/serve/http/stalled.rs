@@ -21,7 +21,7 @@ impl<S> Stalled<S> {
         Self { stream, patience, deadline: None }
     }
 
-    /// Result of a write. Waiting too long is an error.
+    /// The result of a write. It is an error if the write has waited too long.
     fn judge<T>(
         &mut self,
         cx: &mut Context<'_>,

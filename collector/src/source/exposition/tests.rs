@@ -36,7 +36,7 @@ fn a_histogram_adds_up() {
     line("d_count{k=\"v\"} 4");
 }
 
-/// Series and values of a page, read by the grammar of the format. Panics at the first line that breaks it.
+/// Series and values of a page, read by the grammar of the format. Panics at the first line that violates it.
 fn parse(text: &str) -> BTreeMap<String, f64> {
     let (mut families, mut series) = (BTreeMap::new(), BTreeMap::new());
     let is_name = |name: &str| {

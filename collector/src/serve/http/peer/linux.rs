@@ -14,17 +14,17 @@ const NLM_F_REQUEST: u16 = 1;
 const IPPROTO_TCP: u8 = 6;
 /// State of a listening socket, which is not a connection.
 const TCP_LISTEN: u8 = 10;
-/// Maximum wait: the kernel answers a question about one socket at once.
+/// Maximum wait. The kernel answers a question about a single socket at once.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// `struct nlmsghdr` and `struct inet_diag_req_v2`.
+/// Size of `struct nlmsghdr` and `struct inet_diag_req_v2`.
 const QUESTION_BYTES: usize = 16 + 56;
-/// Offsets of `idiag_state` and `idiag_uid` in an answer: behind the header, in `struct inet_diag_msg`.
+/// Offsets of `idiag_state` and `idiag_uid` in an answer. They are in `struct inet_diag_msg`, after the header.
 const STATE_AT: usize = 16 + 1;
 const UID_AT: usize = 16 + 64;
 
-/// The account whose socket at `peer` is connected to `own`, both on this machine. `None` if there is no such socket, or the
-/// kernel does not support the question. It takes 50 µs with one connection as with 2,000. (Reading `/proc/net/tcp` takes 100
-/// ms.)
+/// The account that owns the socket at `peer` which is connected to `own`. Both are on this machine. `None` if there is
+/// no such socket, or if the kernel does not support the question. It takes 50 µs, with one connection or with 2,000.
+/// (Reading `/proc/net/tcp` would take 100 ms.)
 pub(super) fn uid(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     static TOLD: Once = Once::new();
     asked(peer, own).unwrap_or_else(|error| {
@@ -43,7 +43,7 @@ fn asked(peer: SocketAddr, own: SocketAddr) -> std::io::Result<Option<u32>> {
     let answer = answer.get(..length).unwrap_or_default();
     let kind = answer.get(4..6).and_then(|kind| kind.try_into().ok()).map(u16::from_ne_bytes);
     if kind != Some(SOCK_DIAG_BY_FAMILY) {
-        // An error means that there is no such socket, or no such question.
+        // An error means that there is no such socket, or that the kernel does not know the question.
         let code = answer.get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes);
         let code = code.unwrap_or_default().saturating_neg();
         const NO_ENTRY: i32 = 2;
@@ -58,7 +58,7 @@ fn asked(peer: SocketAddr, own: SocketAddr) -> std::io::Result<Option<u32>> {
     Ok(uid.filter(|_| !listens).map(u32::from_ne_bytes))
 }
 
-/// Asks for the socket whose own address is `peer`: addresses and ports are in network order.
+/// The question about the socket whose own address is `peer`. Addresses and ports are in network byte order.
 fn question(peer: SocketAddr, own: SocketAddr) -> Vec<u8> {
     const AF_INET: u8 = 2;
     const AF_INET6: u8 = 10;
@@ -101,7 +101,7 @@ mod tests {
             let Ok(listener) = TcpListener::bind(place) else { continue };
             let mut target = listener.local_addr().unwrap();
             if target.ip().is_unspecified() {
-                // An IPv4 address connected to a socket for both protocols.
+                // An IPv4 address that is connected to a socket for both protocols.
                 target.set_ip([127, 0, 0, 1].into());
             }
             let client = TcpStream::connect(target).unwrap();
