@@ -1,7 +1,7 @@
-//! Embeds what browsers load: each file as it is, and compressed. Nothing is changed in the files.
+//! Embeds the files that browsers load, both as they are and compressed. The files are not changed.
 //!
-//! Only gzip, which every browser accepts. Brotli and Zstandard are accepted over plain http from loopback addresses at best, and
-//! save little on the way through the loopback interface.
+//! Compressed with gzip only, which every browser accepts. Over plain http from loopback addresses, browsers accept
+//! Brotli and Zstandard at best sometimes, and these save little over the loopback interface.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ fn main() -> io::Result<()> {
     fs::write(out.join("assets.rs"), table)
 }
 
-/// Scripts, styles and pictures below a folder. Licences and type declarations are not for browsers.
+/// Scripts, styles and pictures below a folder. Licences and type declarations are left out, because browsers do not
+/// need them.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

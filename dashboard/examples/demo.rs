@@ -1,6 +1,6 @@
-//! Serves the dashboard over invented sessions: `cargo run -p hookspan-dashboard --example demo [PORT] [TURNS]`.
+//! Serves the dashboard with invented sessions: `cargo run -p hookspan-dashboard --example demo [PORT] [TURNS]`.
 //!
-//! The port needs no token, so that a page can be looked at while it is being written.
+//! It asks for no sign-in, so that a page can be viewed while it is being written.
 
 #![expect(clippy::print_stdout, reason = "says where it serves")]
 #![expect(clippy::unwrap_used, reason = "an example that cannot serve has nothing else to do")]

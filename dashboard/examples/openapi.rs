@@ -1,4 +1,4 @@
-//! Writes the API's description anew, from the handlers.
+//! Writes the API's description from the handlers.
 fn main() -> std::io::Result<()> {
     std::fs::write(
         concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json"),

@@ -18,7 +18,7 @@ pub(crate) struct Asset {
     gzip: &'static [u8],
 }
 
-// `ASSETS` and `BUILD`. `BUILD` is a hash of all assets, so an address that contains it may be cached for ever.
+// Defines `ASSETS` and `BUILD`. `BUILD` is a hash of all assets, so an address that contains it may be cached for ever.
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 pub(crate) async fn asset(
@@ -64,8 +64,8 @@ fn serve(path: &str, asked: &HeaderMap) -> Response {
 }
 
 impl Asset {
-    /// The file's present content, if a developer has edited it since the build, so that a reload shows it. Always `None` in
-    /// release builds.
+    /// The file's current content, if a developer has edited the file since the build, so that a reload shows it.
+    /// Always `None` in release builds.
     fn edited(&self) -> Option<Vec<u8>> {
         if !cfg!(debug_assertions) {
             return None;

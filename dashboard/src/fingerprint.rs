@@ -1,13 +1,13 @@
-//! What failures have in common once numbers, paths and ids are taken out.
+//! Finds what failures have in common: their texts without numbers, paths and ids.
 
 /// Longest fingerprint, characters.
 const MAX_CHARS: usize = 200;
 /// A path that is found as one.
 const PATH: &str = "/x";
 
-/// `label` and `message` of a failure, with what differs from one time to the next blanked: paths, ids, numbers, quoted
-/// text. An exit code is what tells failures apart, so the message `exit code N` stays as it is. `path` is the file that the call
-/// worked on: its name may hold spaces.
+/// `label` and `message` of a failure, with everything blanked that varies from one failure to the next: paths, ids,
+/// numbers, quoted text. The message `exit code N` stays as it is, because the exit code distinguishes failures. `path`
+/// is the file that the call worked on; its name may contain spaces.
 #[must_use]
 pub(crate) fn fingerprint(label: &str, message: &str, path: Option<&str>) -> String {
     let blank = |text: &str| match path {
@@ -22,14 +22,14 @@ pub(crate) fn fingerprint(label: &str, message: &str, path: Option<&str>) -> Str
     print.chars().take(MAX_CHARS).collect()
 }
 
-/// `text` with a path in the place of `path`, or of the end of `path` that stands in it: labels are relative to a workspace, and
-/// cut where they are too long.
+/// `text` with `path`, or the end of `path` that occurs in it, replaced by a placeholder. Labels contain paths relative
+/// to a workspace, cut off if they are too long.
 fn without(text: &str, path: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let path = path.split_whitespace().collect::<Vec<_>>().join(" ");
     let starts = path.match_indices(['/', '\\']).map(|(at, _)| at + 1);
     for tail in [0].into_iter().chain(starts).filter_map(|at| path.get(at..)) {
-        // A name without a space is found word by word.
+        // A name without a space is handled word by word elsewhere.
         if !tail.contains(' ') {
             break;
         }
@@ -54,7 +54,7 @@ fn blank(text: &str) -> String {
     words.join(" ")
 }
 
-/// What stands between two quotes of a kind becomes `…`; a quote without its partner is a letter.
+/// Replaces text between two equal quotes by `…`. A quote without a partner counts as a letter.
 fn unquoted(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -107,7 +107,7 @@ fn is_path(word: &str) -> bool {
     word.len() > 1 && (word.contains(['/', '\\']) || word.starts_with('~') || file(word))
 }
 
-/// Hexadecimal with a digit in it, or a UUID, of eight characters and more.
+/// Whether a word is an id: a UUID, or at least eight hexadecimal characters that include a digit.
 fn is_id(word: &str) -> bool {
     word.len() >= 8
         && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-')

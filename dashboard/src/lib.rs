@@ -1,8 +1,9 @@
-//! The local dashboard: an axum router over a [`Source`] (reads) and a [`Control`] (the few changes a page may ask for).
+//! The local dashboard: an axum router for a [`Source`] (reads) and a [`Control`] (the few changes that a page may
+//! request).
 //!
-//! No SQL, no clock, no writes of its own. Security is one layer around the whole router ([`guard`]); pages and assets
-//! hold no data, everything else is for who is signed in. Reading order: [`router`] and [`guard`] are
-//! what the collector meets; [`api`] is what pages, scripts and agents meet. What they read is defined in `hookspan-view`.
+//! It has no SQL, no clock and no writes of its own. Security is one layer around the whole router ([`guard`]). Pages
+//! and assets contain no data; everything else is only for signed-in senders. Reading order: the collector uses
+//! [`router`] and [`guard`]; pages, scripts and agents use [`api`]. What they read is defined in `hookspan-view`.
 
 pub mod guard;
 pub mod problem;
@@ -35,21 +36,22 @@ use problem::Problem;
 /// What the router must be told.
 #[derive(Debug)]
 pub struct Settings {
-    /// Who may come in, or `None` when everybody may.
+    /// Decides who may enter; `None` if everybody may.
     pub door: Option<Arc<Door>>,
-    /// The address it listens on, or `None` when it listens on Unix sockets alone.
+    /// The address on which it listens; `None` if it listens only on Unix sockets.
     pub address: Option<SocketAddr>,
-    /// Further `NAME:PORT` entries that may be asked for.
+    /// Further `NAME:PORT` entries that requests may use.
     pub allow_hosts: Vec<String>,
-    /// Turns true (or is dropped) when the collector stops: open streams end, so that a graceful shutdown does not wait for them.
+    /// Becomes true (or is dropped) when the collector stops. Open streams then end, so that a graceful shutdown does
+    /// not wait for them.
     pub closing: watch::Receiver<bool>,
-    /// The wall clock, nanoseconds since the epoch.
+    /// The wall clock in nanoseconds since the epoch.
     pub clock: Clock,
-    /// Commits, as they happen. A page that reads too slowly loads anew.
+    /// Commits, as they happen. A page that reads too slowly must reload.
     pub changes: broadcast::Sender<Notice>,
 }
 
-/// Tells the wall clock, nanoseconds since the epoch: the dashboard reads none of its own.
+/// Returns the time of the wall clock in nanoseconds since the epoch. The dashboard reads no clock itself.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
 
@@ -80,7 +82,7 @@ pub(crate) struct App {
     pub(crate) clock: Clock,
 }
 
-/// Pages: one constant shell each, no data. The only routes that may be followed to from another site.
+/// Pages. Each is a constant shell without data. Only these routes may be followed from another site.
 const PAGES: &[&str] = &[
     "/",
     "/login",
@@ -99,10 +101,10 @@ const PAGES: &[&str] = &[
     "/privacy",
 ];
 
-/// API routes that are reached by who is not signed in.
+/// API routes for senders that are not signed in.
 const OPEN: &[&str] = &["/api/v1/login", "/api/v1/login/challenge"];
 
-/// The dashboard. Must be called inside a tokio runtime only when served; building it spawns nothing.
+/// The dashboard. Building it starts nothing, but serving it needs a tokio runtime.
 ///
 /// # Errors
 ///

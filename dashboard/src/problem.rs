@@ -1,4 +1,4 @@
-//! Errors as `application/problem+json`: what was wrong, and what to do.
+//! Errors as `application/problem+json`: what is wrong, and what to do.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use hookspan_view::filter::Unfit;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// An answer that is not the one asked for. Texts are ours; the only foreign text is the name of a parameter.
+/// An answer that reports an error. The texts are ours; the only text from elsewhere is the name of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     status: StatusCode,
@@ -59,7 +59,7 @@ impl Problem {
         Self { param: Some(param.into()), ..problem }
     }
 
-    /// 400 for a cursor that is not one of ours.
+    /// 400 for a cursor that this API did not make.
     #[must_use]
     pub fn bad_cursor() -> Self {
         let problem = Self::new(

@@ -1,11 +1,11 @@
-//! The one HTML document. It holds no data, so it is the same for every page and everybody.
+//! The one HTML document. It contains no data, so it is the same for every page and every reader.
 
 use axum::response::Html;
 use maud::{DOCTYPE, html};
 
 use crate::assets::BUILD;
 
-/// Style sheets in the order in which a later one overrides an earlier one.
+/// Style sheets in order. A later one overrides an earlier one.
 const STYLES: &[&str] =
     &["theme", "base", "pages", "now", "session", "conversation", "waterfall", "media"];
 
@@ -20,7 +20,7 @@ pub(crate) async fn page() -> Html<String> {
                 meta name="color-scheme" content="dark light";
                 title { "hookspan" }
                 link rel="icon" type="image/svg+xml" href=(asset("icons/icon.svg"));
-                // Not a module: theme and blur must be in force before the first paint.
+                // Not a module, because theme and blur must be applied before the first paint.
                 script src=(asset("boot.js")) {}
                 @for name in STYLES {
                     link rel="stylesheet" href=(asset(&format!("styles/{name}.css")));

@@ -1,10 +1,10 @@
-//! What a reader of the store is told about commits.
+//! What readers of the store are told about commits.
 
 /// Something was committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The transaction's revision.
     pub rev: u64,
-    /// Sessions it touched, with how many spans were written for each.
+    /// Sessions that the commit changed, each with the number of spans written.
     pub sessions: Vec<(String, u64)>,
 }

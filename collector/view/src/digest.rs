@@ -1,4 +1,4 @@
-//! What was done in a period, by project: the same figures as the sums of days, with what came of the turns.
+//! Sums up what was done in a period, by project: the figures of the sums by day, and what the turns did.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use hookspan_core::price::{Estimate, Prices};
 
 use crate::source::{DayTime, ProjectWork};
 
-/// Projects that are listed. The rest is counted in the total alone.
+/// Maximum number of listed projects. The others count only in the total.
 pub const PROJECTS_MAX: usize = 50;
 
 /// A period in figures.
@@ -23,7 +23,7 @@ pub struct Digest {
 /// What was done in a project, in finished turns that began in the period.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
-    /// `None` where Cursor named no workspace, and in the total.
+    /// `None` if Cursor named no workspace, and in the total.
     pub project: Option<String>,
     /// Sessions with such a turn.
     pub sessions: u64,
@@ -35,7 +35,7 @@ pub struct Done {
     pub errors: u64,
     /// Time inside turns, nanoseconds.
     pub active_ns: i64,
-    /// The part of it in which a person may have been asked.
+    /// The part of it in which a person may have been asked for approval.
     pub wait_ns: i64,
     /// Edits.
     pub edits: u64,
@@ -47,7 +47,7 @@ pub struct Done {
     pub commits: u64,
     /// Pull requests.
     pub pull_requests: u64,
-    /// Tokens in, cache included; `None` where no turn reported any.
+    /// Input tokens including cached ones; `None` if no turn reported any.
     pub input: Option<u64>,
     /// Tokens out; `None` as above.
     pub output: Option<u64>,

@@ -1,10 +1,12 @@
-//! What figures are grouped by, and what filters ask for: the kind, tool, model and project of a span. `docs/figures.md` defines them.
+//! What figures are grouped by and what filters select: the kind, tool, model and project of a span. `docs/figures.md`
+//! defines them.
 
 use std::borrow::Cow;
 
 use hookspan_core::{Span, SpanKind, TurnSummary, path};
 
-/// Maximum characters of a tool's, model's or project's name. A longer name is forged or does not fit into a table.
+/// Maximum length of a tool's, model's or project's name in characters. A longer name is forged, or does not fit into a
+/// table.
 const NAME_CHARS: usize = 120;
 
 /// The tool of a call, without its server.
@@ -19,13 +21,14 @@ pub fn model(span: &Span) -> Option<Cow<'_, str>> {
     (span.kind == SpanKind::Generation).then(|| said(span, "gen_ai.request.model"))?
 }
 
-/// The project of a workspace, see [`path::name`]. `None` where there is none.
+/// The project of a workspace, see [`path::name`]. `None` without a workspace.
 #[must_use]
 pub fn project(workspace: &str) -> Option<Cow<'_, str>> {
     Some(cut(path::name(workspace))).filter(|name| !name.is_empty())
 }
 
-/// The turn of a span: the turn with the span's trace. If a trace has several turns, the last one that began before the span.
+/// The turn of a span: the turn with the span's trace. If the trace has several turns, the last one that began before
+/// the span.
 #[must_use]
 pub fn turn_of<'a>(span: &Span, turns: &'a [TurnSummary]) -> Option<&'a TurnSummary> {
     let of_trace = || turns.iter().filter(|turn| turn.trace == span.trace);

@@ -1,7 +1,7 @@
-//! The filter words of lists and counts, with one meaning for pages, API, search and commands.
+//! The filter words of lists and counts. They have the same meaning on pages, in the API, in search and in commands.
 //!
-//! `tool`, `kind`, `model`, `project`, `status`, `from` and `to`; `docs/figures.md` defines them. Everything else that an endpoint or a
-//! command takes (`session`, a minimum duration) is its own.
+//! The words are `tool`, `kind`, `model`, `project`, `status`, `from` and `to`; `docs/figures.md` defines them. Other
+//! parameters of an endpoint or a command (`session`, a minimum duration) belong to it alone.
 
 use crate::line::LineKind;
 use crate::source::LineFilter;
@@ -11,7 +11,7 @@ pub const WORDS: [&str; 7] = ["tool", "kind", "model", "project", "status", "fro
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// A value that is invalid for its word.
+/// A value that is not valid for its word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     /// The word.
@@ -21,10 +21,11 @@ pub struct Unfit {
 }
 
 impl LineFilter {
-    /// Sets the value of a word. An empty value is ignored. False if `name` is none of [`WORDS`].
+    /// Sets the value of a word. An empty value is ignored. Returns false if `name` is none of [`WORDS`].
     ///
     /// # Errors
-    /// [`Unfit`] when the word cannot have this value.
+    ///
+    /// [`Unfit`] if the value is not valid for the word.
     pub fn set(&mut self, name: &str, value: &str) -> Result<bool, Unfit> {
         let Some(word) = WORDS.into_iter().find(|word| *word == name) else { return Ok(false) };
         if value.is_empty() {
@@ -53,7 +54,7 @@ fn unfit_time(word: &'static str) -> Unfit {
     Unfit { word, wanted }
 }
 
-/// A time in nanoseconds since the epoch. For a day, its first nanosecond or, with `last`, its last.
+/// A time in nanoseconds since the epoch. A day means its first nanosecond or, with `last`, its last one.
 fn time(text: &str, last: bool) -> Option<i64> {
     let Some((date, clock)) = text.split_once(['T', ' ']) else {
         let start = day(text)?;
@@ -68,7 +69,7 @@ fn day(date: &str) -> Option<i64> {
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     let fits =
         (1970..=2200).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    // Years begin in March here, so that the leap day is the last day of a year.
+    // Here a year begins in March, so that the leap day is its last day.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let before = year * 365 + year / 4 - year / 100 + year / 400;
     let days = before + (153 * month + 2) / 5 + day - 1 - 719_468;

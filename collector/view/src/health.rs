@@ -2,10 +2,10 @@
 
 use hookspan_core::Timestamp;
 
-/// How hookspan itself is doing. Never holds a header value or a token.
+/// The health of hookspan itself. It never contains a header's value or a token.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
-    /// Journal segments, bytes and hooks not yet committed.
+    /// Segments of the journal, with the bytes and hooks that are not committed yet.
     pub journal: JournalHealth,
     /// Counters by name: received, duplicate, malformed, lost by reason, unknown events ...
     pub counters: Vec<(String, u64)>,
@@ -17,13 +17,13 @@ pub struct Health {
     pub search_bytes: u64,
     /// Changes that are not in the search index yet.
     pub search_lag: u64,
-    /// From the stamp of a hook to the collector's hands, over the last day; `None` without hooks.
+    /// The time from a hook's stamp until the collector had it, over the last day; `None` without hooks.
     pub arrival: Option<Arrival>,
-    /// Names of events that hookspan does not know, with how often they came, most frequent first.
+    /// Names of events that hookspan does not know, each with its count, the most frequent first.
     pub unknown_events: Vec<(String, u64)>,
     /// Fields that hookspan does not know, each with the shape of its value.
     pub unknown_fields: Vec<(String, u64)>,
-    /// Words that hookspan does not know, of fields that hold one of a list.
+    /// Words that hookspan does not know, in fields whose value is one word from a fixed list.
     pub unknown_values: Vec<(String, u64)>,
     /// Destinations.
     pub destinations: Vec<DestinationHealth>,
@@ -33,7 +33,7 @@ pub struct Health {
     pub shim_version: Option<String>,
 }
 
-/// How long hooks took to arrive, microseconds.
+/// How long hooks took to arrive, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Hooks.
@@ -46,7 +46,7 @@ pub struct Arrival {
     pub max_us: u64,
     /// Hooks that took longer than 5 ms.
     pub over_budget: u64,
-    /// Upper edges of buckets and how many hooks fell into each.
+    /// Upper limit of each bucket, and the number of hooks in it.
     pub hist: Vec<(u64, u64)>,
 }
 
@@ -57,19 +57,22 @@ pub struct JournalHealth {
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes kept for a lost write-ahead log: not yet known to be in the database file itself.
+    /// Bytes that are kept in case the write-ahead log is lost, because they are not known to be in the database file
+    /// yet.
     pub behind_bytes: u64,
     /// Bytes not yet read.
     pub unread_bytes: u64,
-    /// When the newest hook that has been read was received, nanoseconds since the epoch.
+    /// When the newest hook that was read had been received, in nanoseconds since the epoch.
     pub read_up_to_ns: Option<i64>,
-    /// Batches in the queue of the writer, and the capacity of that queue. The reader waits while the queue is full.
+    /// Number of batches in the writer's queue, and the capacity of the queue. The reader waits while the queue is
+    /// full.
     pub queue: (u64, u64),
-    /// The journal is at its bound: hooks are counted instead of kept.
+    /// The journal is at its bound: hooks are counted and not kept.
     pub stopped: bool,
-    /// Operations of the journal's reader that fail at present and are tried again: since when (nanoseconds since the epoch), and what fails.
+    /// Operations of the journal's reader that fail at the moment and are tried again: since when (nanoseconds since
+    /// the epoch), and what fails.
     pub problems: Vec<(i64, String)>,
-    /// Why the database does not take hooks, while it does not.
+    /// While the database accepts no hooks: the reason.
     pub trouble: Option<String>,
 }
 
@@ -90,7 +93,7 @@ pub struct DestinationHealth {
     pub advice: Option<String>,
     /// Whether spans were lost during the last day.
     pub losing: bool,
-    /// The last loss in words, with what to do about it.
+    /// The last loss in words, and what to do about it.
     pub last_loss: Option<String>,
     /// Spans waiting.
     pub queued: u64,

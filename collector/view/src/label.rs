@@ -11,7 +11,7 @@ pub fn with_subject(head: &str, subject: &str) -> String {
     shorten(&join(head, subject), LABEL_MAX_CHARS)
 }
 
-/// The label of `span`. `detail` comes from its content: a command, a query, a prompt.
+/// The label of `span`. `detail` comes from its content: a command, a query or a prompt.
 #[must_use]
 pub fn label(span: &Span, detail: Option<&str>) -> String {
     let tool = || span.text("gen_ai.tool.name").unwrap_or(&span.name);
@@ -37,7 +37,7 @@ pub fn label(span: &Span, detail: Option<&str>) -> String {
     shorten(&words, LABEL_MAX_CHARS)
 }
 
-/// Whether several delegations may have asked for this subagent.
+/// Whether several delegations may have started this subagent.
 fn is_of_no_known_parent(span: &Span) -> bool {
     span.text("hookspan.subagent.link") == Some("ambiguous")
 }
@@ -46,7 +46,8 @@ fn join(word: &str, subject: &str) -> String {
     if subject.is_empty() { word.to_owned() } else { format!("{word} {subject}") }
 }
 
-/// The first line of `text`, white space folded, at most `max` characters with an ellipsis in the last place.
+/// The first line of `text` with white space reduced to single blanks. If it is longer than `max` characters, it is cut
+/// and ends with an ellipsis.
 #[must_use]
 pub fn shorten(text: &str, max: usize) -> String {
     let mut out = String::new();

@@ -1,8 +1,8 @@
-//! What the pages, the terminal, the MCP server and the writer's maintained rows share.
+//! What the pages, the terminal, the MCP server and the rows that the writer maintains have in common.
 //!
-//! A reader of the store implements the traits of [`source`]; the pages and the terminal ask them. The writer uses
-//! [`mod@line`] and [`subject`] for the columns that lists and waterfalls are read from. This crate contains no SQL, no HTTP
-//! and no clock.
+//! A reader of the store implements the traits of [`source`], and pages and terminal call them. The writer uses
+//! [`mod@line`] and [`subject`] to fill the columns from which lists and waterfalls are read. This crate contains no
+//! SQL, no HTTP and no clock.
 
 pub mod line;
 pub mod label;
@@ -18,7 +18,7 @@ pub mod filter;
 
 pub use source::Source;
 
-/// Why a read failed. The page answers 503, and the user may try again. The text never contains payload.
+/// Why a read failed. A page answers 503, and the user may try again. The text never contains payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError(pub String);
 

@@ -1,4 +1,4 @@
-//! A span as a row of the waterfall, with everything that is drawn.
+//! A span as a row of the waterfall, with everything that is needed to draw it.
 
 use hookspan_core::{EndReason, Span, SpanId, SpanKind, Status, Timestamp};
 
@@ -7,15 +7,17 @@ use crate::label::label;
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Store row: small, not stable over a rebuild.
+    /// The span's row in the store. A small number that a rebuild changes.
     pub row: i64,
     /// Span id: stable.
     pub id: SpanId,
-    /// Store row of the line above it in the session's tree. A turn's is its session segment, whatever the trace mode.
+    /// Store row of the line above it in the session's tree. For a turn that is its session segment, in every trace
+    /// mode.
     pub parent: Option<i64>,
     /// What it is drawn as.
     pub kind: LineKind,
-    /// What it is called, at most [`crate::label::LABEL_MAX_CHARS`] characters. Payload text: never markup.
+    /// The label, at most [`crate::label::LABEL_MAX_CHARS`] characters. It is payload text and must never be used as
+    /// markup.
     pub label: String,
     /// Start.
     pub start: Timestamp,
@@ -25,11 +27,11 @@ pub struct Line {
     pub outcome: Outcome,
     /// Bits of [`flag`].
     pub flags: u8,
-    /// Time between its two hooks in which it did not run, microseconds; derived.
+    /// Time between the call's two hooks in which it did not run, in microseconds. Derived.
     pub wait_us: i64,
 }
 
-/// The part of a line that a store keeps in columns, so that a waterfall needs no other part of a span.
+/// The part of a line that a store keeps in columns. With it, a waterfall needs no other part of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Label, without a turn's prompt.
@@ -43,7 +45,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// The stored part of a line. `subject` comes from the span's content.
+    /// The part of a line that is stored. `subject` comes from the span's content.
     #[must_use]
     pub fn new(span: &Span, subject: Option<&str>) -> Self {
         Self {
@@ -73,7 +75,7 @@ pub mod flag {
     pub const UNKNOWN_LENGTH: u8 = 64;
 }
 
-/// How a line went; the number is its code in the columns.
+/// How a line ended. The number is its code in the store's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing said it failed.
@@ -110,7 +112,7 @@ impl Outcome {
     }
 }
 
-/// The kind of a row: the kind of span, and for tools the kind of work.
+/// The kind of a row: the kind of its span or, for tools, the kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LineKind {
     /// A segment of a session.
@@ -138,7 +140,7 @@ pub enum LineKind {
 }
 
 impl LineKind {
-    /// All of them; the place is the code that a store keeps.
+    /// All of them. The index is the code that a store keeps.
     pub const ALL: [Self; 11] = [
         Self::Session,
         Self::Turn,
@@ -206,7 +208,8 @@ impl Line {
         Some(self.end?.since(self.start)).filter(|_| is_known)
     }
 
-    /// The line of `span`. `detail` comes from its content and completes the label: a command, a query, a prompt.
+    /// The line of `span`. `detail` comes from the span's content and completes the label: a command, a query or a
+    /// prompt.
     #[must_use]
     pub fn new(row: i64, parent: Option<i64>, span: &Span, detail: Option<&str>) -> Self {
         Self {
@@ -245,7 +248,7 @@ fn flags(span: &Span) -> u8 {
         | bit(span.attribute("hookspan.duration_unknown").is_some(), flag::UNKNOWN_LENGTH)
 }
 
-/// Derived waiting time of a call, without the time known to be hooks, microseconds.
+/// Derived waiting time of a call in microseconds, without the time that is known to be hooks.
 #[must_use]
 pub fn wait_us(span: &Span) -> Option<i64> {
     let wait = span.number("hookspan.wait_ms")?;

@@ -1,7 +1,7 @@
-//! What can be said about a session at this moment, and whether a person is likely waited for.
+//! Judges a session at this moment: what it does, and whether a person is probably being waited for.
 //!
-//! No hook reports that a person is asked for an approval. If a call takes far longer than calls of its tool usually do, an approval is
-//! *likely*, and the verdict gives the reason. With too few earlier runs, nothing is claimed.
+//! No hook reports that a person is asked for approval. If a call takes much longer than calls of its tool usually do,
+//! an approval is *likely*, and the verdict gives this reason. With too few earlier runs, nothing is claimed.
 
 use std::borrow::Cow;
 
@@ -13,15 +13,15 @@ use crate::line::Line;
 use crate::source::{LatencyRow, Spans};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// Days of earlier runs that say what is usual.
+/// Number of days of earlier runs from which the usual times are computed.
 pub const USUAL_DAYS: i64 = 30;
-/// With fewer runs nothing is called usual.
+/// Minimum number of runs from which usual times are computed.
 const RUNS_MIN: u64 = 8;
-/// A call that runs no longer than this is never remarkable: a person has hardly looked up.
+/// A call that runs no longer than this is never remarkable, because it is too short for a person to notice.
 const SHORT_NS: i64 = 10 * SECOND_NS;
-/// A call of a tool that may ask is likely to wait for an approval after so many times its 95th percentile.
+/// If a tool may ask for approval, its call probably waits for one after this many times the tool's 95th percentile.
 const WAITS_FACTOR: i64 = 10;
-/// A turn without any hook for this long is stalled.
+/// A turn without a hook for this long has stalled.
 const STALLED_NS: i64 = 600 * SECOND_NS;
 
 /// A call that runs.
@@ -29,9 +29,9 @@ const STALLED_NS: i64 = 600 * SECOND_NS;
 pub struct OpenCall {
     /// Name of its tool.
     pub tool: String,
-    /// The tool does nothing but ask a person.
+    /// Whether the tool does nothing but ask a person.
     pub asks: bool,
-    /// It waits for a subagent, whose own calls may wait for a person.
+    /// Whether the call waits for a subagent, whose own calls may wait for a person.
     pub delegates: bool,
     /// Its start.
     pub start: Timestamp,
@@ -44,9 +44,9 @@ pub struct OpenCall {
 pub struct Usual {
     /// Runs whose length is known.
     pub runs: u64,
-    /// Their median; none with too few runs.
+    /// Their median; `None` if there are too few runs.
     pub p50_us: Option<u64>,
-    /// Their 95th percentile; none with too few runs.
+    /// Their 95th percentile; `None` if there are too few runs.
     pub p95_us: Option<u64>,
 }
 
@@ -87,9 +87,9 @@ pub fn open_call(
 /// How a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It works, within the usual time as far as that is known.
+    /// The agent works, as far as is known within the usual time.
     Running,
-    /// A call takes longer than usual. That alone is no reason for an alarm.
+    /// A call takes longer than usual. That alone is not a reason for an alarm.
     Slow,
     /// A call takes so long that it likely waits for a person.
     ApprovalLikely,
@@ -132,7 +132,7 @@ impl Status {
         }
     }
 
-    /// Whether a person is likely waited for.
+    /// Whether a person is probably being waited for.
     #[must_use]
     pub const fn alarms(self) -> bool {
         matches!(self, Self::ApprovalLikely | Self::Question | Self::Stalled | Self::Failed)
@@ -184,9 +184,9 @@ fn judge_call(call: &OpenCall, now: Timestamp) -> Verdict {
     if took <= p95.max(SHORT_NS) {
         return verdict(Status::Running, format!("within the usual time of {runs} runs"));
     }
-    // A sketch's percentile of 0 is below a microsecond.
+    // A percentile of 0 means less than a microsecond.
     let over = took / p95.max(1_000);
-    // A subagent is not asked for; its own calls are.
+    // Nobody approves a subagent as such; its own calls are approved.
     if over >= WAITS_FACTOR && !call.delegates {
         let reason = format!("open {over} times as long as 95 % of {runs} runs took");
         return verdict(Status::ApprovalLikely, reason);
@@ -216,7 +216,7 @@ mod tests {
     fn an_alarm_has_a_reason_and_a_slow_call_is_none() {
         for (p95_s, took_s, expected) in [
             (3, 2, Status::Running),
-            // Beyond the percentile, but nobody has looked up yet.
+            // The call takes longer than the percentile, but is too short to be noticed.
             (3, 9, Status::Running),
             (3, 12, Status::Slow),
             (3, 29, Status::Slow),

@@ -1,4 +1,4 @@
-//! What came of a session, in the words of people.
+//! The outcome of a session in plain words.
 
 use hookspan_core::SessionSummary;
 use hookspan_core::outcome::OutcomeWord;
@@ -6,7 +6,8 @@ use hookspan_core::outcome::OutcomeWord;
 /// Characters of a commit's name.
 const COMMIT_CHARS: usize = 7;
 
-/// What came of `session`, the most telling first: `tests failed`, `committed 1a2b3c4`. Empty: nothing is known.
+/// The outcome of `session`, the most important word first: `tests failed`, `committed 1a2b3c4`. Empty if nothing is
+/// known.
 #[must_use]
 pub fn words(session: &SessionSummary) -> Vec<String> {
     session.outcome().into_iter().map(|word| said(word, session)).collect()

@@ -1,6 +1,6 @@
-//! Finds the subject of a call: the command, the query or the task in its label. Only this file knows where a subject is
-//! stored: when a hook arrives ([`subject_field`]), when a span is written ([`subject_source`]) and when a page reads
-//! ([`subject`]).
+//! Finds the subject of a call: the command, query or task in its label. Only this file knows where a subject is
+//! stored: when a hook arrives ([`subject_field`]), when a span is written ([`subject_source`]), and when a page reads
+//! it ([`subject`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,8 @@ use crate::label::{LABEL_MAX_CHARS, shorten};
 use crate::line::LineKind;
 use crate::source::Spans;
 
-/// The part of the body that a call's label needs. A call about a file has the file's path as its subject, which the fold keeps.
+/// The field of the body that contains what a call's label needs. For a call about a file, the subject is the file's
+/// path, which the fold keeps.
 #[must_use]
 pub fn subject_field(kind: &EventKind) -> Option<Field> {
     match kind {
@@ -31,7 +32,7 @@ pub fn subject_field(kind: &EventKind) -> Option<Field> {
     }
 }
 
-/// The hook and field that hold a call's subject, if the span's own attributes do not.
+/// The hook and field that contain a call's subject, if the span's own attributes do not.
 #[must_use]
 pub fn subject_source(span: &Span) -> Option<(u64, Field)> {
     let wanted = match span.kind {
@@ -43,7 +44,7 @@ pub fn subject_source(span: &Span) -> Option<(u64, Field)> {
     Some((content.hook, wanted))
 }
 
-/// The field of a hook that names a call drawn as `kind`.
+/// The field of a hook that contains the subject of a call drawn as `kind`.
 #[must_use]
 pub const fn field_of(kind: LineKind) -> Field {
     match kind {
@@ -52,7 +53,8 @@ pub const fn field_of(kind: LineKind) -> Field {
     }
 }
 
-/// The subject of one span, read from its raw hook. For a page that shows one span in full: a turn is labelled by its prompt.
+/// The subject of one span, read from its raw hook. For a page that shows one span in full. For a turn it is the
+/// prompt.
 ///
 /// # Errors
 /// The raw hook cannot be read.
@@ -68,7 +70,7 @@ pub fn subject_of(source: &(impl Spans + ?Sized), span: &Span) -> crate::Result<
     Ok(content.as_ref().and_then(subject))
 }
 
-/// Fields of a call's input that may hold its subject, the most telling first.
+/// Fields of a call's input that may contain its subject, the most informative first.
 const TELLING: [&str; 9] = [
     "command",
     "pattern",
@@ -81,7 +83,8 @@ const TELLING: [&str; 9] = [
     "path",
 ];
 
-/// The subject of a call from its input: the command, the query, the address. `None` if no field holds it in short form.
+/// The subject of a call, from its input: the command, the query, the address. `None` if no field contains it in short
+/// form.
 #[must_use]
 pub fn subject(content: &Content) -> Option<String> {
     let messages = is_messages(content).then(|| readable(content.clone()));
@@ -98,12 +101,12 @@ fn said(words: &str) -> Option<String> {
     Some(shorten(words, LABEL_MAX_CHARS)).filter(|words| !words.is_empty())
 }
 
-/// Text of a document, borrowed where it has no escapes.
+/// Text of a document. Borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The fields of an object that [`TELLING`] names, in that order. Of equal keys the last wins. Values are not parsed, and other
-/// fields, which may be large, are skipped.
+/// The fields of an object that [`TELLING`] names, in that order. If a key occurs twice, the last value counts. Values
+/// are not parsed, and other fields, which may be large, are skipped.
 #[derive(Default)]
 struct Telling<'a>([Option<&'a RawValue>; TELLING.len()]);
 
@@ -130,7 +133,7 @@ impl<'de> Deserialize<'de> for Telling<'de> {
     }
 }
 
-/// Whether `content` may be messages: the input of a call is an object.
+/// Whether `content` may be messages. The input of a call is an object and not messages.
 #[must_use]
 pub fn is_messages(content: &Content) -> bool {
     content.json && content.text.trim_start().starts_with('[')
@@ -175,7 +178,7 @@ mod tests {
             (r#"{"path":"/a","command":"ls -la\n# all"}"#, Some("ls -la # all")),
             (r#"{"query":"a","query":"b"}"#, Some("b")),
             (r#"{"\u0063ommand":"escaped"}"#, Some("escaped")),
-            // A value that is not text, or holds half a character, gives no subject.
+            // A value that is not text, or contains half a character, gives no subject.
             (r#"{"command":["ls"],"url":"https://x"}"#, Some("https://x")),
             (r#"{"command":"\ud83d","pattern":"p"}"#, Some("p")),
             (r#"{"command":"","pattern":"p"}"#, None),

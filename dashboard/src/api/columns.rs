@@ -1,4 +1,4 @@
-//! The waterfall as columns: about 28 bytes a span instead of 220.
+//! The waterfall as columns: about 28 bytes per span instead of 220.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use hookspan_view::source::Lines;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Spans as columns: all spans of a session in pre-order, or (a delta) the changed ones with the rows of their parents.
+/// Spans as columns: all spans of a session, each parent before its children, or (a delta) the changed spans with the
+/// rows of their parents.
 #[derive(Serialize, Debug, Default, PartialEq, JsonSchema)]
 pub(super) struct Columns {
     /// Version of this form.
     v: u8,
-    /// Pass it as `since` to ask for later changes.
+    /// Pass it as `since` to get later changes.
     rev: u64,
     /// Lines in this answer.
     n: usize,
@@ -23,22 +24,22 @@ pub(super) struct Columns {
     kinds: Vec<&'static str>,
     /// Texts, to which `label` points.
     strs: Vec<String>,
-    /// Store rows, each as the distance to the one before.
+    /// Store rows, each as the difference to the previous one.
     row: Vec<i64>,
     label: Vec<usize>,
     kind: Vec<usize>,
-    /// Distance to the parent in this answer, 0 for a root. Empty in a delta.
+    /// Distance to the parent in this answer; 0 for a root. Empty in a delta.
     up: Vec<usize>,
-    /// Store row of the parent, 0 for a root. Empty unless a delta.
+    /// Store row of the parent; 0 for a root. Only in a delta.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parent: Vec<i64>,
-    /// Microseconds since `t0_us`, each as the distance to the one before.
+    /// Microseconds since `t0_us`, each as the difference to the previous one.
     start_us: Vec<i64>,
     /// -1 while it runs.
     dur_us: Vec<i64>,
     status: Vec<u8>,
     flags: Vec<u8>,
-    /// Index and derived waiting microseconds, of the lines that waited.
+    /// Index and derived waiting time in microseconds, for each line that waited.
     wait: Vec<(usize, i64)>,
     /// The subagent that `focus` asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +55,7 @@ pub(super) struct Focus {
     /// Null when it is not stored.
     pub(super) task: Option<String>,
     pub(super) result: Option<String>,
-    /// Null where the focus is no subagent.
+    /// Null if the focus is not a subagent.
     pub(super) link: Option<Link>,
     pub(super) calls: usize,
     pub(super) errors: usize,
@@ -149,7 +150,7 @@ fn parents(lines: &[Line]) -> Vec<Option<usize>> {
     lines.iter().enumerate().map(parent).collect()
 }
 
-/// Parents before children, siblings in the order given. What hangs in a circle comes last, so that no line is lost.
+/// Parents before children, and siblings in the given order. Lines in a circle come last, so that no line is lost.
 fn pre_order(lines: &[Line]) -> Vec<usize> {
     let parents = parents(lines);
     let mut children = vec![Vec::new(); lines.len()];
@@ -188,7 +189,7 @@ pub(super) struct LineItem {
     pub(super) kind: &'static str,
     pub(super) label: String,
     pub(super) start_us: i64,
-    /// Null while it runs (`status` is `open`), and where no hook tells.
+    /// Null while the span runs (`status` is `open`), and if no hook reports its duration.
     pub(super) dur_us: Option<i64>,
     pub(super) wait_us: i64,
     pub(super) status: &'static str,

@@ -1,4 +1,4 @@
-//! Two sessions or two turns side by side.
+//! Compares two sessions or two turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -53,9 +53,9 @@ struct Side {
 struct ToolSum {
     calls: u64,
     errors: u64,
-    /// Of the calls whose length is known; null where none is.
+    /// Sum over the calls whose duration is known; null if there is none.
     dur_us: Option<i64>,
-    /// Calls whose length no hook tells, and those that run.
+    /// Number of calls whose duration no hook reports, or which still run.
     unknown: u64,
 }
 
@@ -73,7 +73,7 @@ struct Files {
     both: Vec<String>,
 }
 
-/// A session, or one turn of it as `session:number`.
+/// A session, or one of its turns written as `session:number`.
 struct Wanted {
     session: String,
     turn: Option<u64>,
@@ -164,7 +164,7 @@ fn tokens(turns: &[TurnSummary]) -> Option<Tokens> {
     turns.iter().filter_map(|turn| turn.tokens).reduce(Tokens::plus)
 }
 
-/// Tools by name with what they came to, and files that were edited; of everything, or below one turn.
+/// Tools by name with their sums, and files that were edited: of everything, or below one turn.
 fn used(lines: &[Line], turn: Option<SpanId>) -> (BTreeMap<String, ToolSum>, BTreeSet<String>) {
     let mut inside: BTreeSet<i64> = BTreeSet::new();
     if let Some(turn) = turn {

@@ -1,4 +1,4 @@
-//! The critical path of a turn: at each moment, the one thing that the end was waiting for.
+//! The critical path of a turn: at each moment, the one span that the end was waiting for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct CriticalPath {
     dur_us: i64,
     /// Time on the path, by kind.
     by_kind: BTreeMap<&'static str, i64>,
-    /// In order of time; they touch and cover the whole turn.
+    /// In the order of time. Each step begins where the previous one ends, and together they cover the whole turn.
     steps: Vec<Step>,
     url: String,
 }
@@ -41,7 +41,7 @@ pub(super) struct Wanted {
 #[derive(Serialize, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(rename = "CriticalStep")]
 struct Step {
-    /// Null where nothing known ran: the model, or something no hook tells of.
+    /// Null if nothing known ran: the model was working, or something that no hook reports.
     row: Option<i64>,
     id: Option<String>,
     kind: &'static str,
@@ -70,7 +70,7 @@ pub(super) async fn critical_path(
         Some(SpanRef::Row(row)) => line.row == *row,
         None => line.kind == LineKind::Turn,
     };
-    // Without one named, the longest turn is the one worth looking at.
+    // If no turn is named, the longest one is used.
     let longest =
         lines.iter().filter(is_wanted).max_by_key(|line| end_us(line) - line.start.as_us());
     let turn = longest.ok_or_else(|| Problem::not_found("turn in this session"))?;
@@ -93,7 +93,8 @@ fn end_us(line: &Line) -> i64 {
     line.end.map_or(line.start.as_us(), |end| end.as_us()).max(line.start.as_us())
 }
 
-/// The critical path in order of time. Its steps adjoin and cover the whole turn.
+/// The critical path in the order of time. Each step begins where the previous one ends, and together they cover the
+/// whole turn.
 fn path(session: &str, lines: &[Line], turn: &Line) -> Vec<Step> {
     let mut children: BTreeMap<i64, Vec<&Line>> = BTreeMap::new();
     for line in lines {
@@ -114,7 +115,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// From `to` back to `from` inside `parent`: whatever ended last before here was waited for.
+    /// Goes from `to` back to `from` inside `parent`. At each point, the child that ended last before it was waited
+    /// for.
     fn back(&self, parent: &Line, from: i64, to: i64, depth: usize, steps: &mut Vec<Step>) {
         let mut below: Vec<&Line> =
             self.children.get(&parent.row).into_iter().flatten().copied().collect();
@@ -137,7 +139,7 @@ impl Walk<'_> {
         self.own(parent, from, at, depth, steps);
     }
 
-    /// Time of `parent` in which none of its children was waited for.
+    /// Time of `parent` in which it waited for none of its children.
     fn own(&self, parent: &Line, from: i64, to: i64, depth: usize, steps: &mut Vec<Step>) {
         let line = Some(parent).filter(|_| depth > 0);
         self.push(line, from, to, steps);

@@ -1,4 +1,4 @@
-//! Opaque positions in a list: hex, so that a URL needs no escaping.
+//! Opaque positions in a list. They are hexadecimal, so that a URL needs no escaping.
 
 use crate::problem::Problem;
 

@@ -18,7 +18,7 @@ use super::{Answer, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
 
-/// Ancestors that are looked up; deeper ones are left out of the path.
+/// Maximum number of ancestors that are looked up. Further ones are left out of the path.
 const PATH_MAX: usize = 64;
 
 /// A span.
@@ -51,7 +51,7 @@ pub(super) struct Detail {
     links: Vec<LinkItem>,
     payloads: Vec<PayloadItem>,
     export: Vec<ExportItem>,
-    /// Where else this span can be looked at.
+    /// Other places where this span can be viewed.
     open_in: Vec<OpenIn>,
     url: String,
 }
@@ -63,7 +63,8 @@ struct OpenIn {
 }
 
 impl OpenIn {
-    /// A template with its placeholders filled in: hex digits and a number, nothing that could change the address.
+    /// Fills in a template's placeholders with hex digits and a number. Nothing among them can change the address
+    /// otherwise.
     fn new((name, template): (String, String), span: &Span) -> Self {
         let url = template
             .replace("{trace_id}", &span.trace.to_string())

@@ -1,4 +1,4 @@
-//! What was done in a period, by project.
+//! Sums up what was done in a period, by project.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::App;
 use crate::problem::Problem;
 
 const DAY_US: i64 = DAY_NS / 1_000;
-/// Every turn of the period is looked at.
+/// Maximum length of the period, because every turn in it is read.
 const DAYS_MAX: i64 = 31;
 
 /// What was done in finished turns that began in the period.
@@ -28,13 +28,13 @@ pub(super) struct Shown {
     total: DigestSums,
     /// Projects, most active first, at most 50.
     items: Vec<DigestProject>,
-    /// Projects that are in the total alone.
+    /// Number of projects that are counted only in the total.
     more_projects: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct DigestProject {
-    /// Null where Cursor named no workspace.
+    /// Null if Cursor named no workspace.
     project: Option<String>,
     #[serde(flatten)]
     sums: DigestSums,
@@ -53,7 +53,7 @@ struct DigestSums {
     tests_failed: u64,
     commits: u64,
     pull_requests: u64,
-    /// Of the turns that reported them; null where none did.
+    /// Over the turns that reported them; null if none did.
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     /// Null without a price table, or when no turn reported tokens.

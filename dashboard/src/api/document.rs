@@ -1,5 +1,5 @@
-//! The OpenAPI document, made from the list of endpoints. The collector never runs this code. It serves the committed
-//! `openapi.json`; a test holds that file against [`document`].
+//! Makes the OpenAPI document from the list of endpoints. The collector never runs this code: it serves the committed
+//! `openapi.json`, and a test compares that file with [`document`].
 
 use axum::handler::Handler;
 use schemars::SchemaGenerator;
@@ -16,23 +16,23 @@ const ABOUT: &str = "Sessions, turns and spans of what Cursor's agent did. Times
 since the epoch or durations. Lists are `{items, next}`: pass `next` as `cursor`; it is null at the end. \
 Version 1 only grows: ignore fields that you do not know.";
 
-/// The document as the file has it: sorted, indented, with a line end.
+/// The document as it is in the file: sorted, indented, with a newline at its end.
 pub(super) fn document() -> String {
     let mut document = Document::new();
     endpoints(&mut document);
     let mut text = Vec::new();
     let indent = serde_json::ser::PrettyFormatter::with_indent(b" ");
     let mut writer = serde_json::Serializer::with_formatter(&mut text, indent);
-    // Writing a `Value` into memory has no way to fail.
+    // Writing a `Value` to memory cannot fail.
     let _ = serde::Serialize::serialize(&document.finish(), &mut writer);
     text.push(b'\n');
     String::from_utf8_lossy(&text).into_owned()
 }
 
 struct Document {
-    /// Schemas of what is asked: optional fields may be left out.
+    /// Schemas of requests. Optional fields may be left out.
     asked: SchemaGenerator,
-    /// Schemas of what is answered: a field is always there, unless it is skipped when written.
+    /// Schemas of answers. A field is always there, unless it is skipped when it is written.
     answered: SchemaGenerator,
     paths: Map<String, Value>,
 }
@@ -56,7 +56,7 @@ impl Document {
         H::describe(&mut operation);
         let mut value = operation.finish(answers);
         if method == "post" && value.get("requestBody").is_none() {
-            // The content type is what a foreign page cannot send unasked: every POST has a body.
+            // Every POST has a body, because a foreign page cannot send this content type without permission.
             value["requestBody"] =
                 json!({ "content": { "application/json": { "schema": { "type": "object" } } } });
         }

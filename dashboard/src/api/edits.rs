@@ -1,4 +1,5 @@
-//! What was changed in which file, and how one change reads. Hook text has no position: line numbers are relative.
+//! Lists which files were changed, and shows a single change. Texts in hooks have no position, so line numbers are
+//! relative.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +22,11 @@ use super::{Answer, Page, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
 
-/// Edits of one session that are looked at.
+/// Maximum number of edits of one session that are read.
 const EDITS_MAX: usize = 20_000;
-/// A larger change is summed up, not compared.
+/// Maximum size of a change that is compared line by line. For a larger one only the sums are given.
 const COMPARED_MAX_BYTES: usize = 256 * 1024;
-/// Time for comparing; beyond it the rest is shown as replaced.
+/// Maximum time for comparing. Whatever is not compared by then is shown as replaced.
 const COMPARED_MAX_TIME: Duration = Duration::from_millis(40);
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -90,7 +91,7 @@ pub(super) async fn edits(
 }
 
 fn file(session: &str, path: String, spans: Vec<EditSpan>) -> EditItem {
-    // An edit that failed changed nothing.
+    // A failed edit has changed nothing.
     let done = || spans.iter().filter(|span| !span.failed);
     let turns: BTreeSet<u64> = spans.iter().filter_map(|span| span.turn).collect();
     EditItem {
@@ -108,12 +109,12 @@ fn whole(span: &Span, key: &str) -> i64 {
     span.number(key).unwrap_or(0.0) as i64
 }
 
-/// Lines that an edit adds and removes. Every figure of them comes from here.
+/// The lines that an edit adds and removes. All figures about lines come from here.
 fn lines(span: &Span) -> (i64, i64) {
     (whole(span, "hookspan.edit.lines_added"), whole(span, "hookspan.edit.lines_removed"))
 }
 
-/// The file, relative to its root where it lies inside.
+/// The file's path, relative to its root if it is inside.
 fn path(span: &Span) -> String {
     span.file_shown().map_or_else(|| "unknown".to_owned(), Cow::into_owned)
 }
@@ -151,7 +152,7 @@ impl Hunk {
         &mut self.lines
     }
 
-    /// Leaves out the lines after the first `keep`. Returns how many they were.
+    /// Leaves out the lines after the first `keep`. Returns how many were left out.
     pub(super) fn cut(&mut self, keep: usize) -> usize {
         let left = self.lines.len().saturating_sub(keep);
         self.lines.truncate(keep);
@@ -178,7 +179,8 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>
 
 /// What an edit changed.
 pub(super) fn difference(source: &dyn Source, span: &Span) -> hookspan_view::Result<Diff> {
-    // What the file became is told best by the hook after the edit; it is kept where the input says something else.
+    // The hook after the edit tells best what the file has become. Its texts are kept only if they differ from the
+    // input.
     let parts = || span.contents.iter().filter(|part| part.field == Field::ToolInput);
     let input = parts().find(|part| part.key == EDIT_CHANGES).or_else(|| parts().next());
     let body = match input {
@@ -203,7 +205,7 @@ pub(super) fn difference(source: &dyn Source, span: &Span) -> hookspan_view::Res
     Ok(diff)
 }
 
-/// Puts the changes in as hunks, unless they are large.
+/// Adds the changes as hunks, unless they are large.
 fn fill(diff: &mut Diff, pairs: &[(String, String)]) {
     diff.bytes = pairs.iter().map(|(old, new)| old.len() + new.len()).sum();
     diff.summary = diff.bytes > COMPARED_MAX_BYTES;
@@ -212,7 +214,7 @@ fn fill(diff: &mut Diff, pairs: &[(String, String)]) {
     }
 }
 
-/// Old and new text of each change in a tool's input, in every form that Cursor's tools have.
+/// Old and new text of each change in a tool's input. Handles the input of all of Cursor's tools.
 fn changes(input: &serde_json::Value) -> Vec<(String, String)> {
     let field = |value: &serde_json::Value, names: &[&str]| {
         names.iter().find_map(|name| value.get(*name)?.as_str().map(str::to_owned))
@@ -230,7 +232,7 @@ fn changes(input: &serde_json::Value) -> Vec<(String, String)> {
     if listed.is_empty() { pair(input).into_iter().collect() } else { listed }
 }
 
-/// Compares by lines as they are counted: the last one is the same with and without its newline.
+/// Compares line by line, as lines are counted: the last line is the same with and without its newline.
 fn compare(diff: &mut Diff, old: &str, new: &str) {
     let old: Vec<&str> = old.split_terminator('\n').collect();
     let new: Vec<&str> = new.split_terminator('\n').collect();
@@ -284,7 +286,8 @@ mod tests {
         let mut large = Diff::default();
         fill(&mut large, &[(lines(60_000, "old"), lines(70_000, "new"))]);
         assert!(large.bytes > 1_000_000 && large.summary && large.hunks.is_empty());
-        // Nothing in common, as large as is compared at all: the comparison gives up finding the least, not the time.
+        // The largest texts that are compared, with nothing in common. The comparison stops looking for the smallest
+        // difference before the time is over.
         let mut most = Diff::default();
         fill(&mut most, &[(lines(14_000, "old"), lines(14_000, "new"))]);
         assert!(!most.summary && most.bytes > COMPARED_MAX_BYTES * 9 / 10, "{}", most.bytes);

@@ -1,4 +1,5 @@
-//! Every endpoint once: its path, what it answers, and its handler. Router and description are both made from this list.
+//! Every endpoint, once: its path, a description of its answer, and its handler. The router and the API's description
+//! are both made from this list.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -11,7 +12,7 @@ use super::{
     steps, stream, time,
 };
 
-/// The description, as it was committed.
+/// The committed description.
 const DOCUMENT: &str = include_str!("../../openapi.json");
 
 pub(super) fn endpoints(table: &mut impl Table) {

@@ -1,4 +1,4 @@
-//! Failures that look alike, as groups.
+//! Groups failures that look alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::App;
 use crate::fingerprint::fingerprint;
 use crate::problem::Problem;
 
-/// Failures that are looked at, newest first.
+/// Maximum number of failures that are read, newest first.
 const FAILURES_MAX: usize = 2_000;
-/// Of each group, so many of the newest are named.
+/// Maximum number of failures named per group, the newest ones.
 const RECENT_MAX: usize = 10;
 
 /// Groups of failures that look alike.
@@ -27,9 +27,9 @@ const RECENT_MAX: usize = 10;
 pub(super) struct Errors {
     items: Vec<ErrorItem>,
     next: Option<String>,
-    /// Failures in all groups, also those of other pages.
+    /// Number of failures in all groups, including those on other pages.
     failures: usize,
-    /// There are older ones that were not looked at.
+    /// There are older failures that were not read.
     more: bool,
 }
 
@@ -116,7 +116,7 @@ pub(super) async fn errors(
     json(Errors { items, next, failures: failures.len(), more: failures.len() == FAILURES_MAX })
 }
 
-/// Where a group stands in the list: a greater one comes later.
+/// The position of a group in the list. Greater ones come later.
 type Place = (core::cmp::Reverse<i64>, core::cmp::Reverse<i64>, String);
 
 impl ErrorItem {
@@ -134,7 +134,7 @@ impl ErrorItem {
     }
 }
 
-/// The place that [`ErrorItem::cursor`] wrote down.
+/// The position that is written in [`ErrorItem::cursor`].
 fn place_of(text: &str) -> Result<Place, Problem> {
     let (count, rest) = cursor::decode(text)?;
     let (last, fingerprint) = rest.split_once(':').ok_or_else(Problem::bad_cursor)?;
@@ -142,7 +142,7 @@ fn place_of(text: &str) -> Result<Place, Problem> {
     Ok((core::cmp::Reverse(count), core::cmp::Reverse(last), fingerprint.to_owned()))
 }
 
-/// Groups, most frequent first. Failures come newest first, so the first of a group is its sample.
+/// The groups, most frequent first. Failures are given newest first, so the first one of a group is its sample.
 fn groups(failures: &[Failure]) -> Vec<ErrorItem> {
     let mut by_print: BTreeMap<String, Vec<&Failure>> = BTreeMap::new();
     for failure in failures {

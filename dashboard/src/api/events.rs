@@ -1,4 +1,4 @@
-//! The events of the live stream, as bytes.
+//! Writes the events of the live stream as bytes.
 
 use axum::body::Bytes;
 use hookspan_view::Source;
@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::sessions::SessionItem;
 
-/// The client must reload what it shows.
+/// The client must reload everything that it shows.
 pub(super) fn resync(reason: &str) -> Bytes {
     Bytes::from(format!("event: resync\ndata: {{\"reason\":\"{reason}\"}}\n\n"))
 }
 
-/// The newest state of each session, and that its spans changed.
+/// For each session: its newest state, and a notice that its spans changed.
 pub(super) fn notice_events(
     source: &dyn Source,
     at: &Position,
@@ -29,7 +29,7 @@ pub(super) fn notice_events(
     Ok(text)
 }
 
-/// How hookspan itself is doing, in short.
+/// A short version of hookspan's health.
 pub(super) fn health_event(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<String> {
     let health = source.health()?;
     let failing = health.destinations.iter().filter(|one| one.state != "ok" && one.state != "off");
@@ -41,7 +41,7 @@ pub(super) fn health_event(source: &dyn Source, now_ns: i64) -> hookspan_view::R
     Ok(format!("event: health\ndata: {data}\n\n"))
 }
 
-/// JSON has no raw line ends, so that one `data:` line holds any value.
+/// JSON contains no raw line breaks, so one `data:` line can hold any value.
 pub(super) fn event(text: &mut String, at: &Position, name: &str, data: &impl serde::Serialize) {
     let data = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
     text.push_str(&format!("id: {}:{}\nevent: {name}\ndata: {data}\n\n", at.epoch, at.rev));

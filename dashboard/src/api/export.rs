@@ -41,7 +41,7 @@ impl Words for Format {
     }
 }
 
-/// How much of the content goes into a file.
+/// How much content a file contains.
 #[derive(Clone, Copy)]
 pub(super) struct Content(&'static str);
 
@@ -75,7 +75,7 @@ impl IntoResponse for SessionFile {
         let headers = [
             (header::CONTENT_TYPE, self.media_type.to_owned()),
             (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", self.name)),
-            // Opened by mistake, it may do nothing at all.
+            // If the file is opened in the browser by mistake, it may do nothing.
             (header::CONTENT_SECURITY_POLICY, format!("{POLICY}; sandbox")),
         ];
         (headers, self.bytes).into_response()
@@ -108,11 +108,11 @@ pub(super) async fn file(
 pub(super) struct Previewed {
     /// Name of a destination.
     destination: String,
-    /// Root of a session; the last one unless given.
+    /// Root of a session; by default the last session.
     session: Option<String>,
 }
 
-/// What a destination would get, as a file: nothing is sent.
+/// What a destination would get, as a file. Nothing is sent.
 pub(super) async fn preview(
     State(app): State<Arc<App>>,
     Params(Previewed { destination, session }): Params<Previewed>,
@@ -123,7 +123,7 @@ pub(super) async fn preview(
     Ok(SessionFile { media_type: "application/json", name, bytes })
 }
 
-/// Plain letters of the id, whatever it holds: line ends, quotes and paths do not get into a header.
+/// The plain letters and digits of the id. Line breaks, quotes and paths in the id must not get into a header.
 fn file_name(root: &str, extension: &str) -> String {
     let id: String =
         root.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(36).collect();

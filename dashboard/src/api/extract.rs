@@ -1,4 +1,4 @@
-//! What a handler takes: from text to its types, with an error that names the parameter that is wrong.
+//! Converts parameters from text to types. Errors name the parameter that is wrong.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use serde_json::Value;
 use super::description::{Input, Operation};
 use crate::problem::Problem;
 
-/// Parameters of the query, each a field of `T`. An empty one counts as left out; of a repeated one the last counts.
+/// Parameters of the query, each a field of `T`. An empty parameter counts as left out. If a parameter occurs twice,
+/// the last one counts.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
@@ -26,7 +27,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
         })?;
         let given = pairs.into_iter().filter(|(_, text)| !text.is_empty());
         let given = given.map(|(name, text)| (name, Value::String(text))).collect();
-        // Every error here is one of `query`: in our words, without the text that was wrong.
+        // Every error here comes from `query`: in our words, and without the text that was wrong.
         serde_path_to_error::deserialize(Value::Object(given)).map(Self).map_err(|error| {
             Problem::bad_parameter(error.path().to_string(), error.inner().to_string())
         })
@@ -39,7 +40,7 @@ impl<T: JsonSchema> Input for Params<T> {
     }
 }
 
-/// Path parameters; what does not decode does not exist.
+/// Path parameters. If one cannot be decoded, the answer is "not found".
 pub(super) struct Route<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Route<T> {
@@ -67,7 +68,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|_| Problem::bad_parameter("body", "it did not arrive whole"))?;
-        // serde's own words may quote the body; what is wrong is said without it.
+        // serde's message may quote the body. The problem is described without it.
         serde_json::from_slice(&bytes).map(Self).map_err(|error| {
             let place = format!("not the JSON object that is wanted, at column {}", error.column());
             Problem::bad_parameter("body", place)

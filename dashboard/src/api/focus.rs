@@ -1,4 +1,4 @@
-//! One subagent alone: its part of the waterfall, what it was asked, what it answered, and how sure the link is.
+//! A single subagent: its part of the waterfall, its task, its result, and how sure its link is.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::{payload, read};
 use crate::App;
 use crate::problem::Problem;
 
-/// Bytes of the task and of the result; the rest is the span's payload.
+/// Maximum number of bytes of the task and of the result. The rest is in the span's payload.
 const TEXT_MAX_BYTES: usize = 16 * 1024;
 
 pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Result<Columns, Problem> {
@@ -57,8 +57,8 @@ pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Result<
     Ok(columns)
 }
 
-/// Keeps the line `row` and what hangs under it. Lines come by start, and a child may begin before its parent: they are
-/// gone through until nothing more is found.
+/// Keeps the line `row` and all lines below it. Lines are sorted by start, and a child may begin before its parent. So
+/// the lines are searched repeatedly until no more are found.
 fn keep_below(lines: &mut Lines, row: i64) {
     let mut kept = BTreeSet::from([row]);
     loop {

@@ -1,4 +1,4 @@
-//! How hookspan itself is doing, and waking a destination.
+//! The health of hookspan itself, and making a destination try again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) struct HealthItem {
     version: String,
     token_required: bool,
     trouble: Option<String>,
-    /// From the stamp of a hook to the collector's hands, over the last day.
+    /// The time from a hook's stamp until the collector had it, over the last day.
     shim: Option<ShimItem>,
     spool: SpoolItem,
     /// Hooks that were not kept, by reason.
@@ -30,7 +30,7 @@ pub(super) struct HealthItem {
     unknown_events: Vec<NamedCount>,
     unknown_fields: Vec<NamedCount>,
     unknown_values: Vec<NamedCount>,
-    /// All of these as a text to send: names, shapes and counts only. Null where everything is known.
+    /// A report of all of these as text: names, shapes and counts only. Null if everything is known.
     drift_report: Option<String>,
     queue: QueueItem,
     journal: JournalItem,
@@ -48,7 +48,7 @@ struct ShimItem {
     p99_us: u64,
     max_us: u64,
     over_budget: u64,
-    /// Upper edge in microseconds, and hooks.
+    /// Upper limit in microseconds, and number of hooks.
     hist: Vec<(u64, u64)>,
 }
 
@@ -58,7 +58,7 @@ struct SpoolItem {
     bytes: u64,
     /// Bytes that have not been read.
     behind: u64,
-    /// No hook that waits is older than this; null when none waits.
+    /// Age of the oldest waiting hook, as an upper bound; null if none is waiting.
     oldest_us: Option<i64>,
 }
 
@@ -90,7 +90,7 @@ struct JournalItem {
     read_up_to_us: Option<i64>,
     queue: QueueItem,
     stopped: bool,
-    /// What the journal's reader cannot do at present and tries again.
+    /// Tasks of the journal's reader that fail at the moment and are tried again.
     problems: Vec<JournalProblem>,
 }
 

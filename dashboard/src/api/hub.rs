@@ -1,4 +1,5 @@
-//! One listener to the store's changes for all open streams: rows are read and rendered once, however many tabs look.
+//! Listens once to the store's changes for all open streams. Rows are read and rendered once, no matter how many tabs
+//! are open.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,11 +18,11 @@ use crate::Clock;
 
 /// Open streams; one more is refused.
 const STREAMS_MAX: usize = 32;
-/// Notices a slow client may be behind before it must reload.
+/// Maximum number of notices that a slow client may be behind. Beyond that it must reload.
 const QUEUE_MAX: usize = 256;
-/// Changes a reconnecting client can be told of one by one.
+/// Maximum number of changes that are remembered for clients that reconnect.
 const HISTORY_MAX: usize = 10_000;
-/// Sessions a reconnecting client is told of.
+/// Maximum number of sessions that a reconnecting client is told about.
 pub(crate) const RESUME_MAX: usize = 500;
 /// At most ten batches a second.
 const BATCH_EVERY: Duration = Duration::from_millis(100);
@@ -33,7 +34,7 @@ pub(crate) struct Hub {
     closing: watch::Receiver<bool>,
 }
 
-/// What the hub listens to, and what it renders from.
+/// The channels that the hub listens to, and the source that it renders from.
 pub(crate) struct Inputs {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) changes: broadcast::Sender<Notice>,
@@ -72,7 +73,7 @@ impl Hub {
         Self { shared: Arc::new(shared), streams, closing }
     }
 
-    /// A place in the stream, or `None` when all are taken.
+    /// A subscription to the stream; `None` if all are taken.
     pub(crate) fn subscribe(&self) -> Option<Subscription> {
         let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
         let notices = self.shared.sender.subscribe();
@@ -137,12 +138,12 @@ async fn listen(
             }
             Err(RecvError::Closed) => return,
         }
-        // The first notice leaves at once; what comes within the next tenth of a second leaves together.
+        // The first notice is sent at once. Notices of the next tenth of a second are sent together.
         sleep(BATCH_EVERY).await;
     }
 }
 
-/// `first` and whatever else is waiting, as one notice.
+/// Merges `first` and all other waiting notices into one.
 fn batch(shared: &Shared, first: Notice, changes: &mut broadcast::Receiver<Notice>) -> Notice {
     let mut rev = first.rev;
     let mut sessions = BTreeMap::new();
@@ -181,7 +182,7 @@ fn render(source: &dyn Source, notice: &Notice, now_ns: i64) -> hookspan_view::R
 }
 
 fn send(shared: &Shared, bytes: Bytes) {
-    // An error means that nobody listens just now.
+    // An error means that nobody is listening at the moment.
     if shared.sender.send(bytes).is_err() {
         tracing::trace!("no open stream");
     }

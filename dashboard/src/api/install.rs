@@ -1,4 +1,4 @@
-//! What is left to do until hooks arrive.
+//! What remains to be done until hooks arrive.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Percentiles per tool, model, kind or project, and when which durations happened.
+//! Percentiles per tool, model, kind or project, and how often which durations occurred over time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const HOUR_NS: i64 = 3_600_000_000_000;
 pub(super) const DAY_NS: i64 = 24 * HOUR_NS;
 const DAYS_MAX: i64 = 3_660;
 const DAY_HOURS: i64 = 24;
-/// Columns of the heatmap at most, or one more; longer periods have wider ones.
+/// Maximum number of columns of the heatmap (one more may occur). Longer periods have wider columns.
 const COLUMNS_MAX: i64 = 200;
 
 words! {
@@ -54,7 +54,7 @@ pub(super) struct Latency {
     from_us: i64,
     to_us: i64,
     items: Vec<LatencyItem>,
-    /// Where there is something, when there is nothing in the period.
+    /// Where there are figures, if there are none in the period.
     older: Option<Older>,
     url: String,
 }
@@ -82,7 +82,7 @@ struct LatencyItem {
     name: String,
     n: u64,
     errors: u64,
-    /// Those whose length no hook tells. They are in none of the lengths, which are null where no length is known.
+    /// Spans whose duration no hook reports. The percentiles do not include them, and are null if no duration is known.
     unknown: u64,
     p50_us: Option<u64>,
     p90_us: Option<u64>,
@@ -113,11 +113,11 @@ impl LatencyItem {
     }
 }
 
-/// The period: `days` up to now, or whatever lies between `from_us` and `to_us`.
+/// The period: either `days` up to now, or from `from_us` to `to_us`.
 pub(super) struct Period {
     from_ns: i64,
     to_ns: i64,
-    /// It was given as days up to now, which are UTC days.
+    /// The period was given as a number of days up to now. Such days are UTC days.
     is_recent: bool,
 }
 
@@ -134,7 +134,7 @@ impl Period {
         Ok(Self { from_ns, to_ns, is_recent: query.from_us.is_none() })
     }
 
-    /// Whether it is made of whole UTC days, or ends now.
+    /// Whether the period consists of whole UTC days, or ends now.
     pub(super) fn is_whole_days(&self, now_ns: i64) -> bool {
         let is_start = |ns: i64| ns.rem_euclid(DAY_NS) == 0;
         let ends = self.to_ns >= now_ns || is_start(self.to_ns.saturating_add(1_000));
@@ -151,7 +151,7 @@ impl Period {
     }
 }
 
-/// What is asked for: a group, and what narrows it down.
+/// The requested group, and the filter words.
 #[derive(Clone)]
 struct Asked {
     group: &'static str,
@@ -159,7 +159,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// The name within the group, if the words say nothing but this: then sums answer. The whole path of a project is more.
+    /// The name within the group, if the filter words select only that. Then stored sums can answer. The whole path of
+    /// a project selects more than a name.
     fn own_name(&self) -> Option<Option<String>> {
         let LineFilter { tool, kind, model, project, .. } = self.filter.clone();
         let name = match self.group {
@@ -178,7 +179,7 @@ impl Asked {
         (alone == self.filter).then_some(name)
     }
 
-    /// Sessions behind a row: those of its name, with the same words beside it.
+    /// Link to the sessions behind a row: those with its name and the same filter words.
     fn sessions(&self, name: &str) -> String {
         let mut url = format!("/sessions?{}={}", self.group, super::escape(name));
         let LineFilter { tool, kind, model, project, failed, .. } = &self.filter;
@@ -199,7 +200,7 @@ impl Asked {
     }
 }
 
-/// Says that too much would have to be counted one by one.
+/// The error if too many spans or turns would have to be counted one by one.
 pub(super) fn too_many(what: &str) -> Problem {
     let detail = format!(
         "no sum is kept for these words, and more than {COUNTED_MAX} {what} of the period would have to be counted one by one: \
@@ -236,7 +237,7 @@ pub(super) async fn latency(
             }
             None => source.latency_of(group, &filter)?,
         };
-        // Only who sees nothing wants to know where there is something.
+        // Older figures are looked up only if there are none in the period.
         let is_empty = rows.as_ref().is_some_and(Vec::is_empty) && !has_words;
         let older = if is_empty { source.older(group, first)? } else { None };
         Ok((rows, older))
@@ -250,7 +251,7 @@ pub(super) async fn latency(
     json(Latency { group, days, from_us, to_us, items, older, url })
 }
 
-/// How often which durations happened, over time.
+/// How often which durations occurred, over time.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Heatmap {
     group: &'static str,
@@ -258,7 +259,7 @@ pub(super) struct Heatmap {
     from_us: i64,
     step_us: i64,
     columns: i64,
-    /// Lower edge of each row, as the logarithm of microseconds to the base of two.
+    /// Lower limit of each row, as the logarithm to base two of microseconds.
     buckets: Vec<u32>,
     /// Column, row, calls.
     counts: Vec<(i64, usize, u64)>,
@@ -278,14 +279,14 @@ pub(super) async fn heatmap(
     let asked = Asked { group, filter: narrow.filter() };
     let (mut first, last) = period.in_units(HOUR_NS);
     let step = step(last - first + 1);
-    // Columns of days and more are made of whole days.
+    // Columns of a day or more consist of whole days.
     let daily = step >= DAY_HOURS;
     if daily {
         first = first.div_euclid(DAY_HOURS) * DAY_HOURS;
     }
     let hours = last - first + 1;
     let wanted = name.clone();
-    // Sums are kept for each name as it was sent; the words mean it in any case.
+    // Sums are stored for each name as it was sent. Filter words ignore case.
     let days = (first.div_euclid(DAY_HOURS), last.div_euclid(DAY_HOURS));
     let own = asked.own_name().filter(|own| own.is_none() || wanted.is_none());
     let filter = period.within(asked.filter);
@@ -317,7 +318,7 @@ pub(super) async fn heatmap(
     })
 }
 
-/// Hours of one column: as few as give at most [`COLUMNS_MAX`] columns, in steps that people think in.
+/// Hours per column: the smallest usual step that gives at most [`COLUMNS_MAX`] columns.
 fn step(hours: i64) -> i64 {
     let steps = [1, 2, 3, 6, 12, 24, 48, 168, 336, 672];
     steps.into_iter().find(|step| hours <= step * COLUMNS_MAX).unwrap_or(2_688)
@@ -325,7 +326,7 @@ fn step(hours: i64) -> i64 {
 
 type Grid = (Vec<u32>, Vec<(i64, usize, u64)>);
 
-/// The rows that are used, without gaps between them, and what is in them.
+/// The rows from the first used one to the last, and their cells.
 fn grid(cells: &[HeatCell], first: i64, step: i64) -> Grid {
     let low = cells.iter().map(|cell| cell.bucket).min().unwrap_or(0);
     let high = cells.iter().map(|cell| cell.bucket).max().unwrap_or(0);

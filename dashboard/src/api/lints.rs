@@ -1,4 +1,4 @@
-//! What an agent might be told to do differently: patterns that cost time, each with the spans that show it.
+//! Findings: patterns that cost time and that an agent could be told to avoid, each with the spans that show it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::problem::Problem;
 
 /// Lines that are looked at.
 const LINES_MAX: usize = 100_000;
-/// Spans named as evidence of one finding.
+/// Maximum number of spans that are named as evidence of one finding.
 const EVIDENCE_MAX: usize = 20;
 /// The same command failing so often.
 const FAILING_MIN: usize = 3;
-/// The same file edited so often in one turn.
+/// A finding if the same file is edited this often in one turn.
 const CHURN_MIN: usize = 5;
-/// The same file read so often, without an edit of it in between.
+/// A finding if the same file is read this often without an edit in between.
 const REREAD_MIN: usize = 4;
 /// A call that waited so long.
 const WAIT_MIN_US: i64 = 60_000_000;
-/// Waiting calls of hooks that come to so much in one turn.
+/// A finding if the short waits in one turn add up to this much.
 const SHORT_WAIT_MAX_US: i64 = 5_000_000;
 const SHORT_WAITS_MIN_US: i64 = 30_000_000;
 
@@ -36,7 +36,7 @@ pub(super) struct Lint {
     title: String,
     explanation: &'static str,
     count: usize,
-    /// What it cost, as far as that can be said.
+    /// The cost in time, as far as it is known.
     cost_us: i64,
     turn: Option<u64>,
     evidence: Vec<Evidence>,
@@ -86,7 +86,7 @@ struct Finder<'a> {
     lines: &'a [Line],
 }
 
-/// The number of the turn that each line lies in, at whatever depth.
+/// The number of the turn that contains each line, at any depth.
 fn turn_of(turns: &[TurnSummary], lines: &[Line]) -> BTreeMap<i64, u64> {
     let numbers: BTreeMap<SpanId, u64> = turns.iter().map(|turn| (turn.span, turn.index)).collect();
     let parents: BTreeMap<i64, Option<i64>> =
@@ -139,7 +139,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The same command failed again and again, with no success of it in between.
+    /// The same command failed repeatedly, and did not succeed in between.
     fn failing_commands(&self) -> Vec<Lint> {
         let mut runs: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
         let mut lints = Vec::new();
@@ -181,7 +181,7 @@ impl Finder<'_> {
         edits.into_iter().map(|((turn, file), spans)| lint(((turn, file), spans))).collect()
     }
 
-    /// A file that was read again though nothing had changed it.
+    /// A file was read again although nothing had changed it.
     fn rereads(&self) -> Vec<Lint> {
         let mut reads: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
         let mut worst: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
@@ -220,7 +220,7 @@ impl Finder<'_> {
         vec![self.lint("long_wait", title, explanation, &spans, cost)]
     }
 
-    /// Many short waits: what hooks (ours and others') and the editor take around each call.
+    /// Many short waits: the time that hooks (ours and others') and the editor take around each call.
     fn hook_cost(&self) -> Vec<Lint> {
         let mut by_turn: BTreeMap<Option<u64>, Vec<&Line>> = BTreeMap::new();
         for line in self.lines.iter().filter(|line| (1..SHORT_WAIT_MAX_US).contains(&line.wait_us))

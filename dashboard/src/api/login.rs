@@ -34,11 +34,11 @@ pub(super) struct Proof {
     proof: String,
 }
 
-/// What the collector proves itself with.
+/// The collector's proof of its identity.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Challenged {
     token_required: bool,
-    /// Null when the credential is not known, which is no error: a page asks after each restart.
+    /// Null if the credential is unknown. That is not an error, because a page asks after each restart.
     challenge: Option<Challenge>,
 }
 
@@ -49,7 +49,7 @@ struct Challenge {
     proof: String,
 }
 
-/// Shows the page that this is the collector which made its credential.
+/// Proves to the page that this is the collector which created its credential.
 pub(super) async fn challenge(
     State(app): State<Arc<App>>,
     Body(Hello { id, page_nonce }): Body<Hello>,
@@ -72,22 +72,22 @@ pub(super) struct LoggedIn {
     granted: Option<Granted>,
 }
 
-/// What a page has after a handshake. The keys themselves do not travel: both sides derive them.
+/// What a page gets in a handshake. The keys themselves are not sent: both sides derive them.
 #[derive(Serialize, JsonSchema)]
 struct Granted {
     session: String,
     /// Id of the key for requests.
     tab: String,
-    /// Id of the key for other pages of this browser, until the collector stops.
+    /// Id of the key for other pages of this browser. Valid until the collector stops.
     page: String,
     /// Id of the key for this page after that.
     restart: String,
-    /// What tabs hide their talk with, 64 hexadecimal digits.
+    /// Key with which tabs encrypt their messages to each other, 64 hexadecimal digits.
     channel: String,
     expires_us: i64,
 }
 
-/// Takes the page's proof, and gives it the ids of its keys.
+/// Checks the page's proof, and sends the ids of its keys.
 pub(super) async fn login(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
@@ -98,7 +98,7 @@ pub(super) async fn login(
     };
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let agent = agent.unwrap_or_default().to_owned();
-    // What is granted is kept on disk first.
+    // The access that is granted is stored on disk first.
     let granted = tokio::task::spawn_blocking(move || {
         let handshake = Handshake { id: &id, page_nonce: &page_nonce, nonce: &nonce };
         door.finish(&Answered { handshake, proof: &proof, agent: &agent })
@@ -122,7 +122,7 @@ pub(super) struct LoggedOut {
     url: &'static str,
 }
 
-/// Signs the browser out, all its pages.
+/// Signs the browser out with all its pages.
 pub(super) async fn logout(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
@@ -133,13 +133,13 @@ pub(super) async fn logout(
     json(LoggedOut { url: "/login" })
 }
 
-/// A code: for one browser, once, within a minute.
+/// A code that signs one browser in, once, within a minute.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Code {
     code: String,
 }
 
-/// A code that signs one browser in. For commands of the owner alone: a browser cannot make another one.
+/// Makes a code that signs one browser in. Only for commands of the owner: a browser cannot make another code.
 pub(super) async fn code(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,

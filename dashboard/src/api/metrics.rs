@@ -1,4 +1,4 @@
-//! Figures for Prometheus and what speaks its format, for who may read the API.
+//! Figures for Prometheus and compatible programs. Whoever may read the API may read them.
 
 use std::sync::Arc;
 

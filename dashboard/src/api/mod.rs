@@ -1,7 +1,8 @@
-//! The JSON API under `/api/v1`: the same answers for pages, scripts and agents.
+//! The JSON API under `/api/v1`. Pages, scripts and agents get the same answers.
 //!
-//! Times are integer microseconds (`*_us`), since the epoch or durations. Every item has its page's `url`. Lists are
-//! `{items, next}`; `next` is the `cursor` of the next page, null at the end. Errors are `application/problem+json`.
+//! Times are integer microseconds (`*_us`): points in time since the epoch, or durations. Every item has the `url` of
+//! its page. Lists are `{items, next}`; `next` is the `cursor` of the next page, or null at the end. Errors are
+//! `application/problem+json`.
 
 mod access;
 mod columns;
@@ -58,14 +59,14 @@ type Shared = Arc<App>;
 /// An answer in JSON, or a problem.
 type Answer<T> = Result<Json<T>, Problem>;
 
-/// A reader of the list of [`mod@endpoints`].
+/// Something that reads the list of [`mod@endpoints`].
 trait Table {
-    /// `GET path`, which `answers` what the words say.
+    /// `GET path`. `answers` describes its answer.
     fn get<M, H>(&mut self, path: &'static str, answers: &'static str, handler: H)
     where
         H: Handler<M, Shared> + Described<M>,
         M: 'static;
-    /// `POST path`, which `answers` what the words say.
+    /// `POST path`. `answers` describes its answer.
     fn post<M, H>(&mut self, path: &'static str, answers: &'static str, handler: H)
     where
         H: Handler<M, Shared> + Described<M>,
@@ -99,13 +100,13 @@ pub(crate) fn routes() -> Router<Shared> {
     routes.0
 }
 
-/// The API as an OpenAPI 3.1 document, made from the handlers: what `dashboard/openapi.json` has to be.
+/// The API as an OpenAPI 3.1 document, made from the handlers. `dashboard/openapi.json` must equal it.
 #[must_use]
 pub fn document() -> String {
     document::document()
 }
 
-/// Runs a read where blocking is allowed.
+/// Runs a read on a thread for blocking work.
 async fn read<T: Send + 'static>(
     app: &App,
     work: impl FnOnce(&dyn Source) -> hookspan_view::Result<T> + Send + 'static,
@@ -135,7 +136,7 @@ fn session_url(root: &str) -> String {
     format!("/s/{}", escape(root))
 }
 
-/// Percent-encodes all but unreserved characters.
+/// Percent-encodes all characters except unreserved ones.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

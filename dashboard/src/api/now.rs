@@ -1,6 +1,6 @@
-//! What every agent does at this moment, beside what is usual for it.
+//! What every agent is doing at this moment, compared with what is usual.
 //!
-//! What a session's status is, and why, [`hookspan_view::now`] judges: the same in a terminal.
+//! [`hookspan_view::now`] decides a session's status and the reason for it. The terminal uses the same code.
 
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ use super::sessions::{CostItem, SessionItem, cost_of};
 use super::{Answer, json, read, session_url};
 use crate::App;
 
-/// Agents in one answer, those with a call first, then by their last hook.
+/// Maximum number of agents in an answer. Those with an open call come first, then those with the latest hook.
 const AGENTS_MAX: usize = 24;
-/// A turn that ended longer ago is history.
+/// A turn that ended earlier than this is not shown.
 const ENDED_NS: i64 = 3_600 * 1_000_000_000;
-/// The strip of the last ten minutes: columns of ten seconds.
+/// Number of columns in the strip of the last ten minutes, ten seconds each.
 const COLUMNS: usize = 60;
 const COLUMN_US: i64 = 10_000_000;
-/// Spans that began this long before the strip may reach into it.
+/// Spans that began up to this long before the strip may reach into it.
 const BEFORE_US: i64 = 600_000_000;
-/// Spans that are looked at for one strip, newest first.
+/// Maximum number of spans that are read for one strip, newest first.
 const SPANS_MAX: usize = 2_000;
-/// Longest last sentence, in characters.
+/// Maximum length of the last sentence in characters.
 const SAID_MAX: usize = 240;
 
-/// All agents that run, or ended a turn within the hour.
+/// All agents that run or ended a turn within the last hour.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Now {
     now_us: i64,
@@ -53,13 +53,13 @@ struct Agent {
     turn: u64,
     /// When it began.
     turn_us: Option<i64>,
-    /// Its prompt, else the session's first.
+    /// The turn's prompt, otherwise the session's first prompt.
     prompt: Option<String>,
     /// running, slow, approval_likely, question, stalled, failed, turn_ended
     status: &'static str,
-    /// Whether a person is likely waited for: the rest needs no alarm.
+    /// Whether a person is probably being waited for. Only then is an alarm needed.
     alarm: bool,
-    /// Why the status is what it is, in words.
+    /// The reason for the status, in words.
     reason: String,
     /// Since when.
     since_us: i64,
@@ -77,11 +77,11 @@ struct CallItem {
     tool: String,
     /// The tool does nothing but ask a person.
     asks: bool,
-    /// It waits for a subagent, whose own calls may wait for a person.
+    /// The call waits for a subagent, whose own calls may wait for a person.
     delegates: bool,
     label: String,
     since_us: i64,
-    /// Of the tool over thirty days; null with fewer than eight runs.
+    /// Of calls of this tool over thirty days; null if there are fewer than eight.
     p50_us: Option<u64>,
     p95_us: Option<u64>,
     /// Runs whose length is known.
@@ -111,7 +111,7 @@ struct Strip {
 #[schemars(rename = "StripLane")]
 struct Lane {
     kind: &'static str,
-    /// Busy share of each column, percent; parallel calls count once.
+    /// Busy share of each column in percent. Parallel calls count once.
     busy: Vec<u8>,
 }
 
@@ -130,7 +130,7 @@ fn view(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<Now> {
         SessionState::Errored,
     ] {
         let open = matches!(state, SessionState::ToolOpen | SessionState::Running);
-        // A running session is stale after `session_idle`; a week is far beyond.
+        // A running session becomes stale after `session_idle`, which is far less than a week.
         let from_ns = now_ns - if open { 7 * DAY_NS } else { ENDED_NS };
         let spans = LineFilter { from_ns: Some(from_ns), ..LineFilter::default() };
         let filter = SessionFilter { state: Some(state), spans, ..SessionFilter::default() };
@@ -138,14 +138,14 @@ fn view(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<Now> {
     }
     let more = sessions.len() > AGENTS_MAX;
     sessions.truncate(AGENTS_MAX);
-    // A card keeps its place while its agent lives.
+    // Sorted by start, so that a card keeps its place while its agent runs.
     sessions.sort_by(|a, b| (a.started_at, &a.root).cmp(&(b.started_at, &b.root)));
     let now_us = now_ns / 1_000;
     let agents = sessions.into_iter().map(|session| agent(source, session, &usual, now_us));
     Ok(Now { now_us, agents: agents.collect::<hookspan_view::Result<_>>()?, more })
 }
 
-/// Times of each tool over the last thirty days, from sums that the store maintains.
+/// Usual times of each tool over the last thirty days, from sums that the store maintains.
 pub(super) fn usual(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<Vec<LatencyRow>> {
     let today = now_ns.div_euclid(DAY_NS);
     source.latency("tool", (today - USUAL_DAYS, today))
@@ -195,7 +195,7 @@ fn call_item(root: &str, line: &Line, call: OpenCall) -> CallItem {
     }
 }
 
-/// The newest thought or response, if it began within a day.
+/// The newest thought or response, if it began within the last day.
 fn said(source: &dyn Source, root: &str, now_us: i64) -> hookspan_view::Result<Option<Said>> {
     let mut newest: Option<Line> = None;
     for kind in [LineKind::Thinking, LineKind::Response] {
@@ -224,7 +224,7 @@ fn said(source: &dyn Source, root: &str, now_us: i64) -> hookspan_view::Result<O
     }))
 }
 
-/// Kinds of the strip, in the order in which they are drawn.
+/// Kinds in the strip, in the order in which they are drawn.
 const LANES: [LineKind; 7] = [
     LineKind::Thinking,
     LineKind::Response,
@@ -242,7 +242,7 @@ fn strip(
     now_us: i64,
 ) -> hookspan_view::Result<Strip> {
     let columns = i64::try_from(COLUMNS).unwrap_or(0);
-    // Columns begin at whole tens of seconds, so that they do not flicker.
+    // Columns begin at multiples of ten seconds, so that they do not flicker.
     let from_us = (now_us.div_euclid(COLUMN_US) + 1 - columns) * COLUMN_US;
     let filter = LineFilter {
         session: Some(root.to_owned()),
@@ -269,7 +269,7 @@ fn lanes(lines: &[Line], from_us: i64, now_us: i64) -> Vec<Lane> {
         let mut busy = vec![0_i64; COLUMNS];
         let mut done = from_us;
         for (start, end) in times {
-            // Time that an earlier span covered already counts once.
+            // Time that an earlier span covers already counts only once.
             spread(&mut busy, start.max(done) - from_us, end - from_us);
             done = done.max(end);
         }
@@ -282,7 +282,7 @@ fn lanes(lines: &[Line], from_us: i64, now_us: i64) -> Vec<Lane> {
     lanes.filter(|lane| lane.busy.iter().any(|&share| share > 0)).collect()
 }
 
-/// Adds the time from `start` to `end` to the columns that it touches.
+/// Adds the time from `start` to `end` to the columns that it overlaps.
 fn spread(busy: &mut [i64], start: i64, end: i64) {
     let first = usize::try_from(start / COLUMN_US).unwrap_or(0);
     for (number, column) in busy.iter_mut().enumerate().skip(first) {

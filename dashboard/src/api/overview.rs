@@ -1,4 +1,4 @@
-//! What needs the person now, what runs, and today in sums.
+//! What needs the person now, what runs, and today's sums.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ const SESSIONS_MAX: usize = 50;
 /// Gaps that are listed.
 const GAPS_MAX: usize = 20;
 const SECOND_NS: i64 = 1_000_000_000;
-/// A failure stays on the list for a day.
+/// A failure stays in the list for a day.
 const FAILED_NS: i64 = 86_400 * SECOND_NS;
-/// A session without a hook for a week is not looked for: it is stale after `session_idle`, an hour by default. The bound lets the
-/// index on the last activity skip all older sessions.
+/// A session without a hook for a week is not searched: it is stale after `session_idle`, by default an hour. With this
+/// limit, the index on the last activity skips all older sessions.
 const OPEN_NS: i64 = 7 * 86_400 * SECOND_NS;
 
-/// What needs the person now, what runs, and the day in sums.
+/// What needs the person now, what runs, and the day's sums.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Overview {
     now_us: i64,
@@ -38,7 +38,7 @@ pub(super) struct Overview {
     gaps: Vec<GapItem>,
 }
 
-/// A stretch in which no collector ran; its hooks were taken in afterwards.
+/// A period in which no collector ran. Its hooks were stored later.
 #[derive(Serialize, JsonSchema)]
 struct GapItem {
     from_us: i64,
@@ -62,20 +62,20 @@ struct Need {
 #[derive(Serialize, JsonSchema)]
 struct Today {
     from_us: i64,
-    /// Time inside turns; of a running turn until now.
+    /// Time inside turns. A running turn counts until now.
     active_us: i64,
     turns: u64,
     errors: u64,
     tokens: Option<TokenCounts>,
     cost: Option<CostItem>,
-    /// As in `tokens`; null when no turn reported any.
+    /// As in `tokens`; null if no turn reported any.
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Since {
-    /// begin of the person's day; else the last 24 hours
+    /// start of the user's day; by default 24 hours ago
     from_us: Option<Number>,
 }
 
@@ -122,7 +122,7 @@ fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view
     Ok(Overview { now_us: now_ns / 1_000, needs, running, today, gaps: gaps.collect() })
 }
 
-/// Sessions in a state with a hook since `from_ns`.
+/// Sessions in a state that have had a hook since `from_ns`.
 fn in_state(
     source: &dyn Source,
     state: SessionState,
@@ -133,7 +133,8 @@ fn in_state(
     source.sessions(&filter, None, SESSIONS_MAX)
 }
 
-/// A running session for which a person is likely waited. An open call alone is no need: most calls end by themselves.
+/// A running session in which a person is probably being waited for. An open call alone is not a need, because most
+/// calls end by themselves.
 fn open_need(
     source: &dyn Source,
     session: &SessionSummary,
@@ -169,12 +170,12 @@ fn need(
     }
 }
 
-/// The begin of the person's day, or the last 24 hours.
+/// The start of the user's day, otherwise 24 hours ago.
 fn begin(from_us: Option<i64>, now_ns: i64) -> i64 {
     from_us.unwrap_or((now_ns - 86_400 * SECOND_NS) / 1_000)
 }
 
-/// Time that the open turn of a session has taken since `begin_us`.
+/// How much time the open turn of a session has taken since `begin_us`.
 fn so_far(
     source: &dyn Source,
     session: &SessionSummary,
@@ -186,7 +187,7 @@ fn so_far(
     Ok(open.map_or(0, |turn| (now_us - turn.started_at.as_us().max(begin_us)).max(0)))
 }
 
-/// Sums since `from_us` (the page knows when the person's day began), or over the last 24 hours.
+/// Sums since `from_us` (the page knows when the user's day began), or over the last 24 hours.
 fn today(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view::Result<Today> {
     let from_us = begin(from_us, now_ns);
     let totals = source.totals(from_us.saturating_mul(1_000))?;

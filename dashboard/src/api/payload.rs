@@ -114,7 +114,7 @@ pub(super) fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// The parts of a span: its contents, then the hooks they came from.
+/// The parts of a span: its contents, followed by the hooks that they come from.
 pub(super) fn parts(span: &Span) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for content in span.contents.iter().take(PARTS_MAX) {

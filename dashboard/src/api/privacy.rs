@@ -14,7 +14,8 @@ use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-/// Sessions of one purge; a purge that finds more says so and is asked again.
+/// Maximum number of sessions in one purge. If there are more, the answer says so, and the purge must be requested
+/// again.
 const PURGE_MAX: usize = 10_000;
 
 #[derive(Serialize, JsonSchema)]
@@ -26,13 +27,13 @@ struct ClassItem {
     exported: &'static str,
 }
 
-/// What is kept, where, and for how long.
+/// What is stored, where, and for how long.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Kept {
     classes: Vec<ClassItem>,
     /// Null: for ever.
     retention_days: Option<u64>,
-    /// Secrets that were blanked in the search index.
+    /// Number of secrets that were redacted in the search index.
     redacted: u64,
     /// Whether texts can be searched.
     search: bool,
@@ -65,7 +66,7 @@ pub(super) async fn privacy(State(app): State<Arc<App>>) -> Answer<Kept> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Purge {
-    /// Sessions whose last activity was before.
+    /// Sessions whose last activity was before this time.
     before_us: Option<i64>,
     /// Sessions of this project: its name, or the whole path of its folder.
     project: Option<String>,
@@ -73,11 +74,11 @@ pub(super) struct Purge {
     model: Option<String>,
     /// Sessions with a call of this tool.
     tool: Option<String>,
-    /// Sessions with something that is drawn as this.
+    /// Sessions with a span that is drawn as this kind.
     kind: Option<OneOf<LineKind>>,
-    /// Sessions with a failure, of the tool and kind if these are given.
+    /// Sessions with a failure; with a tool or a kind, with such a failure.
     status: Option<OneOf<Status>>,
-    /// Sessions in which something happened at or after.
+    /// Sessions in which something happened at or after this time.
     from_us: Option<i64>,
     /// Sessions that began at or before.
     to_us: Option<i64>,
@@ -112,7 +113,7 @@ pub(super) struct Purged {
     deleted_sessions: u64,
     deleted_spans: u64,
     deleted_hooks: u64,
-    /// Databases that were set aside damaged: a deletion leaves them alone.
+    /// Number of damaged databases that were moved aside. A deletion leaves them alone.
     damaged_databases: u64,
     url: &'static str,
 }
@@ -142,7 +143,7 @@ pub(super) async fn purge(State(app): State<Arc<App>>, Body(purge): Body<Purge>)
     })
 }
 
-/// Roots of the sessions a purge means, and whether there are more than it takes at once.
+/// Roots of the sessions that a purge selects, and whether there are more than fit into one purge.
 fn matching(
     source: &dyn crate::Source,
     before_us: Option<i64>,
@@ -150,7 +151,7 @@ fn matching(
 ) -> hookspan_view::Result<(Vec<String>, bool)> {
     let sort = SessionSort::Last;
     let filter = SessionFilter { spans, sort, completions: true, ..SessionFilter::default() };
-    // The list is by latest activity, so a time is a place in it.
+    // The list is sorted by latest activity, so a time is a position in it.
     let before = before_us.map(|us| (us.saturating_mul(1_000), String::new()));
     let mut sessions = source.sessions(&filter, before, PURGE_MAX + 1)?;
     let more = sessions.len() > PURGE_MAX;
@@ -170,7 +171,7 @@ pub(super) struct Confirmation {
 pub(super) struct DeletedSession {
     deleted_spans: u64,
     deleted_hooks: u64,
-    /// Databases that were set aside damaged: a deletion leaves them alone.
+    /// Number of damaged databases that were moved aside. A deletion leaves them alone.
     damaged_databases: u64,
     url: &'static str,
 }

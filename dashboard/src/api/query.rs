@@ -1,4 +1,4 @@
-//! Parameters that several endpoints share.
+//! Parameters that several endpoints have in common.
 
 use std::borrow::Cow;
 
@@ -86,7 +86,7 @@ pub(super) trait Words: Copy + 'static {
     fn word(self) -> &'static str;
 }
 
-/// A parameter that is one of some words.
+/// A parameter whose value is one of several words.
 #[derive(Clone, Copy)]
 pub(super) struct OneOf<T>(pub(super) T);
 
@@ -169,7 +169,7 @@ impl Words for SessionSort {
 }
 
 words! {
-    /// How something ended, as far as lists ask for it.
+    /// How something ended, as far as lists can filter by it.
     Status { Error = "error" }
 }
 
@@ -199,7 +199,7 @@ impl Paging {
     }
 }
 
-/// Words that narrow down what a figure counts, beside a period.
+/// Words that limit what a figure counts, in addition to a period.
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(super) struct Narrow {
     /// name of a project, or the whole path of its folder
@@ -215,7 +215,7 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    /// The filter that they are together, without a period.
+    /// The filter that these words make, without a period.
     pub(super) fn filter(self) -> LineFilter {
         LineFilter {
             project: self.project,

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 /// Longest query, characters.
 const QUERY_MAX: usize = 500;
-/// Words of a query; more do not make it more precise.
+/// Maximum number of words in a query. More words do not make it more precise.
 const TERMS_MAX: usize = 16;
 
 /// One text that was found.
@@ -27,7 +27,7 @@ struct HitItem {
     session: String,
     field: String,
     text: String,
-    /// Where the words stand in `text`: start and end in UTF-16 units.
+    /// Positions of the words in `text`: start and end in UTF-16 units.
     marks: Vec<(u32, u32)>,
     url: String,
 }
@@ -69,13 +69,13 @@ pub(super) struct FoundItems {
     items: Vec<HitItem>,
     /// Cursor of the next page; null at the end.
     next: Option<String>,
-    /// How many texts hold the words, filters aside; null when they were not counted.
+    /// Number of texts that contain the words, without regard to filters; null if they were not counted.
     total: Option<u64>,
     /// There are more than `total`.
     total_is_more: bool,
     /// Changes that are not in the index yet.
     lag: u64,
-    /// Words and phrases that were looked for.
+    /// Words and phrases that were searched for.
     terms: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ pub(super) async fn search(
         return Err(Problem::bad_parameter("q", format!("at most {QUERY_MAX} characters")));
     }
     let mut query = parse(text)?;
-    // A parameter beats the same word in the query.
+    // A parameter takes precedence over the same word in the query.
     let filter = LineFilter::from(filter);
     query.filter = LineFilter {
         session: filter.session,
@@ -124,8 +124,8 @@ pub(super) async fn search(
     })
 }
 
-/// Parses words, and phrases in quotes. A filter word ([`hookspan_view::filter`]) or `field` before a colon is a filter. Any
-/// other colon is text, and so is everything in quotes.
+/// Parses words, and phrases in quotes. A filter word ([`hookspan_view::filter`]) or `field` before a colon makes a
+/// filter. Any other colon is text, and so is everything in quotes.
 pub(super) fn parse(text: &str) -> Result<Query, Problem> {
     let mut query = Query::default();
     for term in terms(text) {
@@ -156,7 +156,7 @@ enum Term {
     Phrase(String),
 }
 
-/// A quote opens a phrase up to the next one; the last one may stay open.
+/// A quote begins a phrase that ends at the next quote. The last phrase may lack its closing quote.
 fn terms(text: &str) -> Vec<Term> {
     let mut terms = Vec::new();
     for (index, part) in text.split('"').enumerate() {

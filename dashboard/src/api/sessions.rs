@@ -21,7 +21,7 @@ use super::{Answer, Page, cursor, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
 
-/// A session, as lists, the stream and the session's page show it.
+/// A session as shown in lists, in the stream and on the session's page.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SessionItem {
     /// Id of the root conversation.
@@ -47,7 +47,7 @@ pub(crate) struct SessionItem {
     /// From the first hook to the last.
     wall_us: i64,
     tokens: Option<TokenCounts>,
-    /// Null where nobody looked at a repository.
+    /// Null if no repository was seen.
     repository: Option<RepositoryItem>,
     outcome: OutcomeItem,
     start_us: i64,
@@ -56,10 +56,10 @@ pub(crate) struct SessionItem {
     url: String,
 }
 
-/// What came of the session, as far as hooks and the repository tell.
+/// The outcome of the session, as far as hooks and the repository tell.
 #[derive(Serialize, JsonSchema)]
 struct OutcomeItem {
-    /// tests_failed, tests_passed, pull_request, committed, left_open, unchanged; none where nothing is known
+    /// tests_failed, tests_passed, pull_request, committed, left_open, unchanged; empty if nothing is known
     words: Vec<&'static str>,
     /// Calls that changed or deleted a file.
     edits: u64,
@@ -67,7 +67,7 @@ struct OutcomeItem {
     tests_passed: u64,
     /// Test commands that failed.
     tests_failed: u64,
-    /// Address of the pull request that was opened last.
+    /// Address of the last pull request that was opened.
     pull_request: Option<String>,
 }
 
@@ -84,7 +84,7 @@ impl OutcomeItem {
     }
 }
 
-/// What was seen of the workspace's Git repository, from the first look to the last.
+/// The state of the workspace's Git repository, from the first look to the last.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RepositoryItem {
     /// Address of the remote, without credentials.
@@ -93,7 +93,7 @@ pub(crate) struct RepositoryItem {
     from_commit: Option<String>,
     branch: Option<String>,
     commit: Option<String>,
-    /// Made meanwhile, the oldest first; abbreviated where only a command told of it.
+    /// Commits made in between, the oldest first. A commit that is known only from a command's output is abbreviated.
     commits: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ impl From<Box<Repository>> for RepositoryItem {
     }
 }
 
-/// Tokens, each null where no hook said how many; `input` includes both cache parts.
+/// Tokens, each null if no hook reported it. `input` includes both cache parts.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct TokenCounts {
     input: Option<u64>,
@@ -139,7 +139,7 @@ pub(super) struct CostItem {
 impl CostItem {
     pub(super) fn of(prices: &Prices, estimate: Option<Estimate>) -> Option<Self> {
         let Estimate { amount, unpriced_tokens } = estimate?;
-        // Millionths are finer than any price list.
+        // Rounded to millionths, which is finer than any price list.
         let estimated = (amount * 1e6).round() / 1e6;
         Some(Self { estimated, currency: prices.currency.clone(), unpriced_tokens })
     }
@@ -214,7 +214,7 @@ pub(super) async fn list(
 pub(super) struct Priced {
     #[serde(flatten)]
     item: SessionItem,
-    /// Null without a price table, or when no turn reported tokens.
+    /// Null without a price table, or if no turn reported tokens.
     cost: Option<CostItem>,
 }
 
@@ -286,13 +286,13 @@ fn page(mut sessions: Vec<SessionSummary>, limit: usize, sort: SessionSort) -> P
 pub(super) struct SessionDetail {
     #[serde(flatten)]
     item: SessionItem,
-    /// Null without a price table, or when no turn reported tokens.
+    /// Null without a price table, or if no turn reported tokens.
     cost: Option<CostItem>,
     parts: SessionPartItem,
 }
 
-/// Where a session's time went: the parts of its turns and what is between them add up to `whole_us`, but for the rounding
-/// of each.
+/// Where a session's time went. The parts of its turns and the time between turns add up to `whole_us`, except for the
+/// rounding of each.
 #[derive(Serialize, JsonSchema)]
 struct SessionPartItem {
     #[serde(flatten)]
@@ -333,7 +333,7 @@ pub(super) struct TurnItem {
     generation: String,
     n: u64,
     start_us: i64,
-    /// Null while it runs (`end_reason` is null), and where no hook tells.
+    /// Null while the turn runs (`end_reason` is null), and if no hook reports its duration.
     dur_us: Option<i64>,
     prompt: Option<String>,
     model: Option<String>,
@@ -343,7 +343,7 @@ pub(super) struct TurnItem {
     errors: u64,
     tokens: Option<TokenCounts>,
     cost: Option<CostItem>,
-    /// Null where nobody looked at a repository.
+    /// Null if no repository was seen.
     repository: Option<RepositoryItem>,
     parts: PartItem,
     url: String,

@@ -5,7 +5,7 @@ use hookspan_view::Source;
 
 use crate::problem::Problem;
 
-/// A span as a path names it: sixteen hex digits are its id, fewer decimal ones its store row.
+/// How a path names a span: sixteen hex digits are its id; fewer decimal digits are its store row.
 pub(super) enum SpanRef {
     /// Stable.
     Id(SpanId),
@@ -20,7 +20,7 @@ impl SpanRef {
     }
 }
 
-/// The span a path names, with its row.
+/// The span that a path names, with its row.
 pub(super) fn find(
     source: &dyn Source,
     span: &SpanRef,

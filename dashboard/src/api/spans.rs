@@ -1,4 +1,4 @@
-//! Spans in bulk: the waterfall's columns, plain rows, the newest of all sessions.
+//! Many spans at once: the waterfall's columns, plain rows, the newest spans of all sessions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{Answer, Page, cursor, focus, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-/// Most lines of one session that are answered at once.
+/// Maximum number of lines of one session in an answer.
 const LINES_MAX: usize = 200_000;
 
 words! {
@@ -85,7 +85,7 @@ pub(super) async fn latest(
 ) -> Answer<Page<LineItem>> {
     let (limit, before) = (paging.limit(), paging.position()?);
     let filter = LineFilter::from(query);
-    // Without a filter the order is that of writing: what came last is what a page that follows wants.
+    // Without a filter, the order is that of writing, because a page that follows wants what was written last.
     let by_row = filter.is_empty();
     let mut lines = read(&app, move |source| {
         if by_row {

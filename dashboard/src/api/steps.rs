@@ -1,4 +1,4 @@
-//! What was said and done, as a conversation shows it: the texts of a few rows at once, each cut to what one reads there.
+//! The texts of a conversation: those of a few rows at once, each cut to the part that people read there.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,23 +22,23 @@ use super::{Answer, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
 
-/// Rows that are answered at once: more than a page shows.
+/// Maximum number of rows in an answer: more than a page shows at once.
 const ROWS_MAX: usize = 64;
 /// Most of a text that is read as prose: a prompt, a thought, an answer, a task.
 const PROSE_MAX_BYTES: usize = 16 * 1024;
-/// The same in a copy, which has no "more" to click on.
+/// The same for a copy, which has no "more" to click.
 const COPY_MAX_BYTES: usize = 128 * 1024;
-/// Most of what goes into a tool or comes out of it.
+/// Maximum size of what goes into a tool or comes out of it.
 const DATA_MAX_BYTES: usize = 4 * 1024;
 const DATA_MAX_LINES: usize = 40;
 /// Lines of one edit.
 const EDIT_MAX_LINES: usize = 200;
-/// Once an answer has this much text, the rest of the rows is left for the next question.
+/// Once an answer has this much text, the remaining rows are left for the next request.
 const ANSWER_MAX_BYTES: usize = 512 * 1024;
-/// Lines shown before the first error line of a failed call.
+/// Number of lines shown before the first error line of a failed call.
 const BEFORE_ERROR: usize = 1;
 
-/// Store rows with commas between: `12,15,16`.
+/// Store rows separated by commas: `12,15,16`.
 pub(super) struct Rows(Vec<i64>);
 
 impl<'de> Deserialize<'de> for Rows {
@@ -84,7 +84,7 @@ pub(super) struct Wanted {
 #[derive(Serialize, Default, JsonSchema)]
 pub(super) struct Steps {
     items: Vec<StepItem>,
-    /// Rows for which the answer had no room: ask for them again.
+    /// Rows for which the answer had no room. Request them again.
     left: Vec<i64>,
 }
 
@@ -97,7 +97,7 @@ struct StepItem {
     texts: Vec<StepText>,
     /// Null where the row is no edit.
     edit: Option<StepEdit>,
-    /// Why it failed; null where it did not.
+    /// Why it failed; null if it did not.
     message: Option<String>,
     exit_code: Option<i64>,
     url: String,
@@ -115,7 +115,7 @@ struct StepText {
     bytes: usize,
     /// Lines of the whole.
     lines: usize,
-    /// Lines of the whole before the first one of `text`.
+    /// Number of lines of the whole text before the first line of `text`.
     before: usize,
     /// `text` is not the whole.
     cut: bool,
@@ -127,7 +127,7 @@ struct StepEdit {
     added: i64,
     removed: i64,
     hunks: Vec<Hunk>,
-    /// Lines of the hunks that are left out.
+    /// Number of lines that were left out of the hunks.
     left: usize,
     /// Too large to be compared.
     summary: bool,
@@ -188,7 +188,7 @@ impl Reader<'_> {
             Status::Error { message, .. } => Some(self.clean(message.clone())),
         };
         let failed = message.is_some();
-        // The text of an edit is its difference; how it went is of interest only where it failed.
+        // The text of an edit is its difference. Its result matters only if the edit failed.
         let told = |part: &&Part| match part.name.as_str() {
             "input" => !edit,
             "output" => !edit || failed,
@@ -256,13 +256,13 @@ impl Reader<'_> {
         }
     }
 
-    /// A text as its reader may have it: what is copied goes elsewhere.
+    /// A text for its purpose. A text that is copied is redacted, because it leaves this machine.
     fn clean(&self, text: String) -> String {
         if self.copy { self.source.redacted(&text) } else { text }
     }
 }
 
-/// What a command printed, where a host sends it within an object: `{"exitCode": 1, "output": "..."}`.
+/// The output of a command. Some hosts send it inside an object: `{"exitCode": 1, "output": "..."}`.
 fn unwrapped(content: Content) -> Content {
     if !content.json {
         return content;
@@ -276,7 +276,7 @@ fn unwrapped(content: Content) -> Content {
     }
 }
 
-/// The first line of a tool's output that says that something is wrong; the first line where none does.
+/// Index of the first line of a tool's output that reports an error; 0 if there is none.
 fn error_line(text: &str) -> usize {
     const SIGNS: [&str; 8] =
         ["error", "panicked", "failed", "fatal", "exception", "traceback", "not found", "denied"];
@@ -287,7 +287,7 @@ fn error_line(text: &str) -> usize {
     text.lines().position(says).unwrap_or(0)
 }
 
-/// At most so many lines and bytes of a text, from a line on.
+/// A part of a text: from the line `from`, at most this many lines and bytes.
 fn excerpt(text: &str, from: usize, lines: usize, bytes: usize) -> &str {
     let starts = |n: usize| match n {
         0 => 0,

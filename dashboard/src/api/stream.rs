@@ -1,4 +1,4 @@
-//! Server-sent events: small notices, after which a page fetches what it shows.
+//! Server-sent events: small notices after which a page fetches what it shows.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::App;
 use crate::guard::Who;
 use crate::problem::Problem;
 
-/// The events, for who reads the description.
+/// A description of the events.
 const DETAILS: &str = "server-sent events: `hello` {epoch, rev, version}; `session` (an item of the session list); \
 `spans` {session, rev, changed}: ask for what changed since the rev you have; `health` {now_us, behind_bytes, failing}; \
 `resync` {reason: epoch, old or lag}: ask for everything again. The id of an event is epoch:rev; \
 give the last one as Last-Event-ID, or as `after`, to resume";
 
-/// A comment this often tells a proxy and the reader that the stream lives.
+/// A comment is sent this often, so that a proxy and the reader know that the stream is alive.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct After {
-    /// epoch:rev, the id of the last event; the header Last-Event-ID comes first
+    /// epoch:rev, the id of the last event; the header Last-Event-ID takes precedence
     after: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn stream(
 ) -> Result<Events, Problem> {
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = after.map(str::to_owned).or(from.after);
-    // Subscribed before the store is read, so that nothing falls between the two.
+    // Subscribes before reading the store, so that no change is missed in between.
     let subscription = app.hub.subscribe().ok_or_else(too_many)?;
     let remembered = after.as_deref().and_then(parse).and_then(|at| app.hub.remembered(at.rev));
     let now_ns = app.clock.now_ns();
@@ -79,7 +79,7 @@ pub(super) async fn stream(
                 Some(first) => first,
                 None => next(&mut subscription).await?,
             };
-            // Who was signed out meanwhile hears nothing more.
+            // If the reader was signed out in the meantime, nothing more is sent.
             let admitted = door.is_none_or(|door| door.still_admits(&who));
             admitted.then_some((Ok::<_, Infallible>(bytes), (None, subscription)))
         }
@@ -109,7 +109,7 @@ async fn next(subscription: &mut Subscription) -> Option<Bytes> {
     }
 }
 
-/// What a client gets first: where the store stands, and what it missed.
+/// The first events for a client: the store's position, and what the client missed.
 fn opening(
     source: &dyn Source,
     after: Option<&str>,

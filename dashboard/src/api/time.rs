@@ -17,7 +17,7 @@ use crate::App;
 use crate::problem::Problem;
 
 const DAY_US: i64 = DAY_NS / 1_000;
-/// Columns at most; a longer period has wider ones.
+/// Maximum number of columns. Longer periods have wider columns.
 const COLUMNS_MAX: i64 = 62;
 
 /// Where the time of finished turns went.
@@ -32,7 +32,7 @@ pub(super) struct Times {
     total: Sums,
     /// Every column of the period, in order.
     days: Vec<Column>,
-    /// Projects, most active first; of all, also when one was asked for.
+    /// Projects, most active first. All projects are listed, even if one was requested.
     items: Vec<Project>,
     url: &'static str,
 }
@@ -48,7 +48,7 @@ struct Column {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ProjectTime")]
 struct Project {
-    /// Null where Cursor named no workspace.
+    /// Null if Cursor named no workspace.
     project: Option<String>,
     #[serde(flatten)]
     sums: Sums,
@@ -63,7 +63,7 @@ struct Sums {
     errors: u64,
     active_us: i64,
     parts: PartItem,
-    /// Of the turns that reported them; null where none did.
+    /// Over the turns that reported them; null if none did.
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
 }
@@ -140,13 +140,13 @@ pub(super) async fn time(
         let rows = read(&app, move |source| source.times((first, last))).await?;
         return json(times(rows, (first, last), wanted.project));
     }
-    // Projects are of all, also when one is asked for.
+    // All projects are listed, even if one is requested.
     let of_all = LineFilter { project: filter.project.clone().filter(|_| is_path), ..filter };
     let rest = beside(&of_all);
     let of_all = period.within(of_all);
     let rows = read(&app, move |source| source.times_of(&of_all)).await?;
     let rows = rows.ok_or_else(|| too_many("turns"))?;
-    // Of a path, all rows are those that were asked for.
+    // If a path was requested, all rows belong to it.
     let name = wanted.project.clone().filter(|_| !is_path);
     let mut answer = Times { project: wanted.project, ..times(rows, (first, last), name) };
     for item in &mut answer.items {
@@ -156,7 +156,7 @@ pub(super) async fn time(
     json(answer)
 }
 
-/// The words beside a project, as a query.
+/// The filter words other than the project, as a query.
 fn beside(filter: &LineFilter) -> String {
     let model = filter.model.as_deref().map(|model| format!("model={}", super::escape(model)));
     let status = filter.failed.then(|| "status=error".to_owned());

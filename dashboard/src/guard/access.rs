@@ -15,15 +15,15 @@ const IDLE_S: i64 = 7 * DAY_S;
 /// A browser is signed out this long after it signed in, seconds.
 const ABSOLUTE_S: i64 = 30 * DAY_S;
 const DAY_S: i64 = 86_400;
-/// Browsers that are signed in at a time; the one that was used longest ago makes room.
+/// Maximum number of signed-in browsers. A further one replaces the one that was used longest ago.
 const SESSIONS_MAX: usize = 32;
-/// Keys of one browser: one for each page that is open, or was.
+/// Maximum number of keys of one browser. Each page that is or was open has one.
 const KEYS_MAX: usize = 64;
 /// Tokens of scripts.
 const TOKENS_MAX: usize = 64;
-/// Longest name of a token, characters.
+/// Maximum length of a token's name in characters.
 const NAME_MAX: usize = 40;
-/// Prefix of a token's text, so that a person and a secret scanner recognise it.
+/// Prefix of a token's text. People and secret scanners recognise a token by it.
 const TOKEN_PREFIX: &str = "hookspan_";
 
 /// Storage of [`Access`], and source of randomness.
@@ -34,13 +34,13 @@ pub trait Vault: Send + Sync {
     /// [`VaultError::Read`] or [`VaultError::Damaged`].
     fn read(&self) -> Result<Arc<Access>, VaultError>;
 
-    /// Reads, changes and writes it. Nobody else changes it meanwhile.
+    /// Reads, changes and writes it. Nobody else can change it in between.
     ///
     /// # Errors
     /// Those of [`Vault::read`], and [`VaultError::Write`].
     fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), VaultError>;
 
-    /// Notes what happened at the door. By default nothing is noted.
+    /// Notes what happened at the sign-in. By default nothing is noted.
     fn note(&self, _: Knock<'_>) {}
 
     /// 32 random bytes.
@@ -92,9 +92,9 @@ pub enum Knock<'a> {
     SignedOut,
     /// A token of this name was ended.
     TokenEnded(&'a str),
-    /// Somebody showed a code that does not hold.
+    /// Somebody used a code that is not valid.
     CodeRefused,
-    /// Somebody showed a token that is none.
+    /// Somebody used a token that is not valid.
     TokenRefused,
 }
 
@@ -111,9 +111,9 @@ pub struct Access {
 /// A browser that signed in. Times are seconds since the epoch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BrowserSession {
-    /// Random id for lists. It is no secret.
+    /// Random id for lists. It is not secret.
     pub id: String,
-    /// The browser's name, by its own account.
+    /// The browser's name, as the browser states it.
     pub browser: String,
     /// When it signed in.
     pub created_s: i64,
@@ -139,7 +139,7 @@ pub struct ScriptToken {
     sha256: Bytes32,
     /// When it was made or rotated.
     pub created_s: i64,
-    /// When it was last used, to the hour; `None`: not yet.
+    /// When it was last used, to the hour; `None` if it was not used yet.
     #[serde(default)]
     pub used_s: Option<i64>,
 }
@@ -147,7 +147,7 @@ pub struct ScriptToken {
 /// Why a token was not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadToken {
-    /// The name is empty, too long, or holds odd characters.
+    /// The name is empty, too long, or contains characters that are not allowed.
     Name,
     /// There is one of that name.
     Exists,
@@ -221,14 +221,14 @@ impl Access {
         self.revoke_token(name).then(|| self.create_token(name, random, now_s).ok())?
     }
 
-    /// Revokes a token; false if there is no such token.
+    /// Revokes a token. Returns false if there is no such token.
     pub fn revoke_token(&mut self, name: &str) -> bool {
         let before = self.tokens.len();
         self.tokens.retain(|token| token.name != name);
         self.tokens.len() < before
     }
 
-    /// Signs a browser out; false if there is no such session.
+    /// Signs a browser out. Returns false if there is no such session.
     pub fn revoke_session(&mut self, id: &str) -> bool {
         let before = self.sessions.len();
         self.sessions.retain(|session| session.id != id);
@@ -279,7 +279,7 @@ impl Access {
         });
     }
 
-    /// Replaces a page's used key by a new one; false if the session is gone.
+    /// Replaces a page's used key by a new one. Returns false if the session no longer exists.
     pub(crate) fn rotate_key(
         &mut self,
         session: &str,
@@ -298,7 +298,7 @@ impl Access {
         true
     }
 
-    /// Notes that a session or a token is in use.
+    /// Notes that a session or a token is being used.
     pub(crate) fn touch(&mut self, session: Option<&str>, token: Option<&str>, now_s: i64) {
         for one in &mut self.sessions {
             if session == Some(one.id.as_str()) && one.lives(now_s) {
@@ -313,7 +313,7 @@ impl Access {
     }
 }
 
-/// The browser that a `User-Agent` names, in our words, because the header may contain any text.
+/// The browser that a `User-Agent` header names, in our words, because the header may contain any text.
 pub(crate) fn browser(agent: &str) -> String {
     const BROWSERS: [(&str, &str); 6] = [
         ("Edg/", "Edge"),

@@ -1,8 +1,8 @@
 //! Signs browsers in, and identifies the sender of a request.
 //!
-//! A page never sends a secret. First the collector proves that it knows the secret, then the page does. The page signs each
-//! request with a key that both derive. So a program that listens on the port instead of the collector learns nothing that it
-//! can use later. `docs/decisions/0005-no-cookie.md` explains why.
+//! A page never sends a secret. First the collector proves that it knows the secret, then the page does. The page signs
+//! each request with a key that both sides derive. So a program that listens on the port instead of the collector
+//! learns nothing that it could use later. `docs/decisions/0005-no-cookie.md` explains why.
 
 mod credentials;
 
@@ -13,21 +13,21 @@ use super::access::{Knock, Vault, VaultError, browser};
 use super::proof::{Bytes32, Handshake, Verifier, hex, mac, sha256};
 use crate::Clock;
 
-/// How long a code may be used, nanoseconds.
+/// How long a code is valid, in nanoseconds.
 const CODE_NS: i64 = 60 * SECOND_NS;
-/// Validity of our nonce, seconds: a page answers at once.
+/// How long a nonce of ours is valid, in seconds. A page answers at once.
 const NONCE_S: i64 = 30;
 const SECOND_NS: i64 = 1_000_000_000;
-/// Minimum seconds between two records of use: each one is a write to disk.
+/// Minimum time in seconds between two records of use, because each one is written to disk.
 const TOUCH_S: i64 = 3_600;
-/// Longest nonce or id of a page, bytes.
+/// Maximum length in bytes of a page's nonce or id.
 const TEXT_MAX: usize = 64;
 
 /// Decides who may enter. One per run of the collector.
 pub struct Door {
     vault: Arc<dyn Vault>,
     clock: Clock,
-    /// Key of our nonces, which are valid in this run only.
+    /// Key of our nonces. Nonces are valid only in this run.
     boot: Bytes32,
     /// Key with which tabs of one browser encrypt their messages.
     channel: Bytes32,
@@ -53,7 +53,7 @@ pub(crate) enum Who {
         /// Its session.
         session: String,
     },
-    /// Anybody: the dashboard asks for no token.
+    /// Anybody, because the dashboard requires no sign-in.
     Anyone,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Answered<'a> {
     pub(crate) agent: &'a str,
 }
 
-/// Result of a handshake: ids of the page's three keys, which both sides derive.
+/// Result of a handshake: the ids of the page's three keys. Both sides derive the keys.
 pub(crate) struct Granted {
     pub(crate) session: String,
     pub(crate) tab: String,
@@ -117,7 +117,7 @@ impl Door {
         Ok(Self { vault, clock, boot, channel, owner, credentials: Mutex::default() })
     }
 
-    /// A code that signs one browser in, once, within a minute.
+    /// Makes a code that signs one browser in, once, within a minute.
     ///
     /// # Errors
     /// [`VaultError::Random`].
@@ -128,7 +128,7 @@ impl Door {
         Ok(format!("{id}.{}", secret.hex()))
     }
 
-    /// Whether the code with this id was used; `None` when it is unknown or its minute is over.
+    /// Whether the code with this id was used; `None` if the code is unknown or has expired.
     pub(crate) fn code_used(&self, id: &str) -> Option<bool> {
         self.credentials().code_used(id, self.clock.now_ns())
     }
@@ -308,7 +308,8 @@ impl Door {
         expires_s.unwrap_or_default().saturating_mul(1_000_000)
     }
 
-    /// The nonce contains its own time and check, so that nothing is stored for a handshake that is never finished.
+    /// The nonce contains its own time and checksum, so nothing has to be stored for a handshake that is never
+    /// finished.
     fn nonce(&self, id: &str, page_nonce: &str, at_s: i64) -> String {
         let at = format!("{at_s:016x}");
         format!("{at}{}", hex(&mac(&self.boot, &["nonce", id, page_nonce, &at]).0[..16]))

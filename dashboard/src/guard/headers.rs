@@ -1,8 +1,8 @@
-//! Headers that every response carries, errors too.
+//! Headers of every response, including errors.
 
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// Nothing but our own files; no HTML sink works, since no Trusted Types policy may exist.
+/// Allows only our own files. No HTML sink works, because no Trusted Types policy may exist.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";

@@ -22,8 +22,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The three loopback names on the port of `address` with its own address if that is a loopback one too, and further
-    /// `NAME:PORT` entries (which may be asked over https, through a proxy).
+    /// Accepts the three loopback names on the port of `address`, the address itself if it is a loopback address, and
+    /// further `NAME:PORT` entries (which may be used over https, through a proxy).
     ///
     /// # Errors
     ///
@@ -58,13 +58,13 @@ impl Hosts {
         }
     }
 
-    /// Whether the whole of a Host header (or of a target's authority) is one of the entries.
+    /// Whether a complete Host header (or the authority of a target) is one of the entries.
     #[must_use]
     pub fn lists(&self, host: &str) -> bool {
         self.hosts.iter().any(|entry| entry.eq_ignore_ascii_case(host))
     }
 
-    /// Whether the whole of an Origin header is one of the entries with its scheme.
+    /// Whether a complete Origin header is one of the entries with its scheme.
     #[must_use]
     pub fn lists_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|entry| entry.eq_ignore_ascii_case(origin))
@@ -100,7 +100,7 @@ mod tests {
         );
         assert!(hosts.lists_origin("http://127.0.0.5"));
         assert!(!of("127.0.0.1:80").lists("127.0.0.5"));
-        // Off loopback, names must be configured: an address is no defence against rebinding.
+        // For other addresses, names must be configured. An address alone does not protect against DNS rebinding.
         assert!(!of("192.0.2.7:80").lists("192.0.2.7"));
         assert!(!Hosts::new(None, &[]).unwrap().lists("localhost"));
     }

@@ -1,8 +1,8 @@
-//! The layer around everything: pages, assets, API, stream, fallback. The first failing rule answers.
+//! The layer around everything: pages, assets, API, stream, fallback. The first rule that fails gives the answer.
 //!
-//! Any page in the user's browser and any account on the machine can reach a local port. The rules keep out rebinding (Host),
-//! foreign pages (Origin, Sec-Fetch-Site, content type) and other accounts (the door). The headers make hostile text on a page
-//! harmless.
+//! Any page in the user's browser and any account on the machine can reach a local port. The rules keep out DNS
+//! rebinding (Host), foreign pages (Origin, Sec-Fetch-Site, content type) and other accounts (the door). The headers
+//! make hostile text on a page harmless.
 
 mod access;
 mod door;
@@ -40,15 +40,16 @@ pub struct Guard {
     pub hosts: Hosts,
     /// The door, or `None` if the owner admits everybody.
     pub door: Option<Arc<Door>>,
-    /// Name of the cookie of earlier versions. It held a token, and is removed.
+    /// Name of the cookie that earlier versions used. It contained a token and is removed.
     pub old_cookie: String,
     /// Routes without data, which other sites may link to.
     pub pages: &'static [&'static str],
-    /// Routes of the API by which one signs in.
+    /// Routes of the API that are used to sign in.
     pub open: &'static [&'static str],
 }
 
-/// Marks a request over a Unix socket, which browsers cannot reach: it may use `localhost` without a port.
+/// Marks a request over a Unix socket. Browsers cannot reach such a socket, so the request may use `localhost` without
+/// a port.
 #[derive(Clone, Copy, Debug)]
 pub struct BySocket;
 
@@ -80,8 +81,8 @@ pub async fn layer(State(guard): State<Arc<Guard>>, request: Request, next: Next
     response
 }
 
-/// The dashboard has no service worker. A browser that asks for one got it from a program that held the port while no collector
-/// ran. The answer is a worker that removes itself and reloads the pages.
+/// The dashboard has no service worker. If a browser asks for one, it got the worker from a program that used the port
+/// while no collector ran. The answer is a worker that removes itself and reloads the pages.
 fn no_service_worker() -> Response {
     const LEAVE: &str = "self.addEventListener(\"install\", () => self.skipWaiting());\n\
         self.addEventListener(\"activate\", async () => {\n\
@@ -149,7 +150,7 @@ impl Guard {
         matched(request).is_some_and(|route| self.pages.contains(&route))
     }
 
-    /// Finds out who asks, for the handlers, and refuses those who may not.
+    /// Finds out who sends a request, for the handlers. Refuses senders that are not admitted.
     fn person(
         &self,
         request: &mut Request,
@@ -204,8 +205,9 @@ fn not_signed_in(had_cookie: bool) -> Problem {
     )
 }
 
-/// Takes `proof=`, which must be the last parameter of a GET, out of the target: a link to a file cannot carry a header. Returns
-/// the authorization that it stands for. What was signed is the target without it.
+/// Removes `proof=`, which must be the last parameter of a GET, from the target. A link to a file cannot carry a
+/// header, so the parameter replaces it. Returns the authorization that the parameter stands for. The signature covers
+/// the target without the parameter.
 fn take_signature(request: &mut Request) -> Option<String> {
     if *request.method() != Method::GET {
         return None;
@@ -239,7 +241,7 @@ fn method(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A link followed from another site: it shows the shell, which holds no data.
+/// Whether this is a link that was followed from another site. It gets the shell, which contains no data.
 fn is_link(request: &Request) -> bool {
     let is = |name: &HeaderName, word| only(request.headers(), name) == Ok(Some(word));
     *request.method() == Method::GET
@@ -247,7 +249,7 @@ fn is_link(request: &Request) -> bool {
         && is(&SEC_FETCH_DEST, "document")
 }
 
-/// The content type keeps out what a foreign page can send without asking first (forms, `text/plain`).
+/// The content type keeps out everything that a foreign page can send without permission (forms, `text/plain`).
 async fn body(request: Request) -> Result<(Request, Bytes), Problem> {
     if *request.method() != Method::POST {
         return Ok((request, Bytes::new()));
@@ -300,11 +302,11 @@ fn matched(request: &Request) -> Option<&str> {
     request.extensions().get::<MatchedPath>().map(MatchedPath::as_str)
 }
 
-/// The header came more than once, or is not text.
+/// The header occurs more than once, or is not text.
 #[derive(Debug, PartialEq, Eq)]
 struct NotOne;
 
-/// The single value of a header, if it is there.
+/// The value of a header that occurs once, or `None` if it does not occur.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, NotOne> {
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else { return Ok(None) };

@@ -1,14 +1,14 @@
-//! The arithmetic of signing in: HMAC-SHA-256 over lines of text. `web/app/net/proof.js` is the same for pages.
+//! The cryptography of signing in: HMAC-SHA-256 over lines of text. `web/app/net/proof.js` is the same for pages.
 //!
-//! The proofs are those of SCRAM (RFC 5802): each side shows that it knows a secret, nothing that travels can be used again, and
-//! what the collector keeps is not enough to sign in with.
+//! The proofs are those of SCRAM (RFC 5802). Each side shows that it knows a secret. Nothing that is sent can be used
+//! again, and what the collector stores is not enough to sign in with.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// 32 bytes: a hash, a key or a proof. Written as 64 hexadecimal digits; `Debug` does not show them.
+/// 32 bytes: a hash, a key or a proof. Written as 64 hexadecimal digits. `Debug` does not show them.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes32(pub(crate) [u8; 32]);
 
@@ -37,7 +37,7 @@ impl Bytes32 {
         hex(&self.0)
     }
 
-    /// Whether both are equal, in a time that does not depend on where they differ.
+    /// Whether both are equal. The time for this does not depend on where they differ.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -72,9 +72,9 @@ pub(crate) fn sha256(bytes: &[u8]) -> Bytes32 {
     Bytes32(Sha256::digest(bytes).into())
 }
 
-/// HMAC-SHA-256 of the lines, which hold no line break.
+/// HMAC-SHA-256 of the lines. No line may contain a line break.
 pub(crate) fn mac(key: &Bytes32, lines: &[&str]) -> Bytes32 {
-    // A key of up to 64 bytes is filled up with zeros: 32 of ours are never too long.
+    // A key of up to 64 bytes is padded with zeros. Our keys have 32 bytes.
     let mut block = [0; 64];
     block[..32].copy_from_slice(&key.0);
     let mut mac = Hmac::<Sha256>::new(&block.into());
@@ -87,14 +87,14 @@ pub(crate) fn mac(key: &Bytes32, lines: &[&str]) -> Bytes32 {
     Bytes32(mac.finalize().into_bytes().into())
 }
 
-/// What is kept of a secret: enough to check a proof and to give one, not enough to sign in with.
+/// What is stored of a secret. It is enough to check a proof and to give one, and not enough to sign in with.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Verifier {
     stored: Bytes32,
     server: Bytes32,
 }
 
-/// What one handshake is about: the credential, and a nonce of either side.
+/// The subject of one handshake: the credential, and a nonce of each side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake<'a> {
     pub(crate) id: &'a str,
@@ -119,7 +119,7 @@ impl Verifier {
         mac(&self.server, &handshake.lines("server"))
     }
 
-    /// What both sides know after the page's proof; `None` when it does not hold.
+    /// What both sides know after the page's proof; `None` if the proof is wrong.
     pub(crate) fn shared(&self, handshake: &Handshake<'_>, proof: &Bytes32) -> Option<Bytes32> {
         let client = proof.xor(&mac(&self.stored, &handshake.lines("client")));
         sha256(&client.0).is(&self.stored).then(|| mac(&client, &handshake.lines("shared")))

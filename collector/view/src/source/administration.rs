@@ -1,25 +1,26 @@
-//! The collector itself: retention, privacy, installation, files; and the few changes that a page may ask for.
+//! The collector itself: retention, privacy, installation, files, and the few changes that a page may request.
 
 use crate::Result;
 use crate::health::Health;
 
-/// Questions about the collector itself. Every call is short (it runs on a blocking thread) and bounded by its arguments.
+/// Questions about the collector itself. Every call is short (it runs on a thread for blocking work) and bounded by its
+/// arguments.
 pub trait Administration {
     /// What is kept, and for how long.
     fn privacy(&self) -> Result<Privacy>;
-    /// What is left to do until hooks arrive.
+    /// What remains to be done until hooks arrive.
     fn install(&self) -> Result<Vec<InstallStep>>;
-    /// Where else a span can be looked at: a name, and a URL with `{trace_id}`, `{span_id}` and `{start_ms}`.
+    /// Other places where a span can be viewed: a name, and a URL with `{trace_id}`, `{span_id}` and `{start_ms}`.
     fn links(&self) -> Vec<(String, String)>;
-    /// A session as a file; `None` when there is no such session. `format` and `content` are words of [`FILE_FORMATS`] and
-    /// [`FILE_CONTENTS`].
+    /// A session as a file; `None` if there is no such session. `format` and `content` are words from [`FILE_FORMATS`]
+    /// and [`FILE_CONTENTS`].
     fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>>;
-    /// A text without its secrets: what a page lets people copy.
+    /// A text without its secrets, for users to copy from a page.
     fn redacted(&self, text: &str) -> String;
-    /// What a destination would get of a session, or of the last one, as OTLP/JSON and without sending it; `None` when there is no
-    /// such destination or session.
+    /// What a destination would get of a session, or of the last session, as OTLP/JSON. Nothing is sent. `None` if
+    /// there is no such destination or session.
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>>;
-    /// Who came in, what was deleted and what was given away.
+    /// The audit log: who came in, what was deleted, and what was exported.
     fn audit(&self) -> Result<Audit>;
     /// How hookspan itself is doing.
     fn health(&self) -> Result<Health>;
@@ -27,12 +28,12 @@ pub trait Administration {
     fn exposition(&self) -> Result<String>;
 }
 
-/// The changes that a page may ask for. The one writer carries them out.
+/// The changes that a page may request. The one writer carries them out.
 pub trait Control: Send + Sync + 'static {
-    /// Wakes a paused or waiting destination. False when there is none of that name.
+    /// Makes a paused or waiting destination try again. Returns false if no destination has that name.
     fn retry(&self, destination: &str) -> Result<bool>;
-    /// Deletes everything that is stored of the sessions with these roots: rows, texts, hooks, what waits to be sent. It is
-    /// in no file any more when this returns.
+    /// Deletes everything that is stored of the sessions with these roots: rows, texts, hooks, requests that wait to be
+    /// sent. When this returns, no file contains any of it.
     fn delete(&self, roots: &[String]) -> Result<Deleted>;
 }
 
@@ -47,9 +48,10 @@ pub struct Deleted {
     pub spans: u64,
     /// Raw hooks.
     pub hooks: u64,
-    /// Bytes of their payloads, as they were received.
+    /// Number of bytes of their payloads, as received.
     pub bytes: u64,
-    /// Databases that were moved aside damaged: whose hooks they hold is unknown, so a deletion leaves them alone.
+    /// Number of damaged databases that were moved aside. Nobody knows whose hooks they contain, so a deletion leaves
+    /// them alone.
     pub damaged: u64,
 }
 
@@ -62,17 +64,17 @@ pub const FILE_FORMATS: [(&str, &str, &str); 5] = [
     ("html", "html", "text/html; charset=utf-8"),
 ];
 
-/// How much of the content goes into a file.
+/// How much content a file contains.
 pub const FILE_CONTENTS: [&str; 3] = ["off", "metadata", "full"];
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Privacy {
-    /// Kinds of content: name, what is kept locally, what leaves the machine at most.
+    /// Kinds of content: name, what is kept locally, and the most that leaves the machine.
     pub classes: Vec<PrivacyClass>,
-    /// Days after which sessions are deleted; `None`: never.
+    /// Days after which sessions are deleted; `None` if they are kept.
     pub retention_days: Option<u64>,
-    /// Secrets that were blanked in the search index.
+    /// Number of secrets that were redacted in the search index.
     pub redacted: u64,
     /// Whether texts can be searched.
     pub search: bool,
@@ -83,11 +85,11 @@ pub struct Privacy {
 /// The audit log. Times are seconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Time, what happened, and details in words; the oldest first.
+    /// Time, what happened, and details in words, the oldest first.
     pub entries: Vec<(i64, String, String)>,
     /// Older entries that made room.
     pub dropped: u64,
-    /// Who was refused, how often, and when last.
+    /// Kinds of refused requests, each with its count and the time of the last one.
     pub refused: Vec<(String, u64, i64)>,
 }
 

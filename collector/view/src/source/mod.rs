@@ -1,4 +1,4 @@
-//! Reading traits: what pages, terminal and MCP server read from the store, one trait per purpose.
+//! Reading traits: what pages, terminal and MCP server read from the store. There is one trait per purpose.
 
 pub mod sessions;
 pub mod spans;
@@ -17,7 +17,7 @@ pub use statistics::{
     COUNTED_MAX, DayTime, Gap, HeatCell, LatencyRow, ProjectWork, Statistics, Totals,
 };
 
-/// All reading traits together. A type that implements the five traits implements this one too.
+/// All reading traits together. A type that implements the five traits implements this one as well.
 pub trait Source:
     Sessions + Spans + Statistics + Search + Administration + Send + Sync + 'static
 {

@@ -1,4 +1,4 @@
-//! Sessions and turns: what is asked about them, and how they are filtered and ordered.
+//! Sessions and turns: how they are read, filtered and ordered.
 
 use hookspan_core::price::Usage;
 use hookspan_core::{SessionState, SessionSummary, TurnSummary};
@@ -6,14 +6,15 @@ use hookspan_core::{SessionState, SessionSummary, TurnSummary};
 use crate::Result;
 use crate::source::spans::LineFilter;
 
-/// Sessions, their turns, and where the store stands. Every call is short (it runs on a blocking thread) and bounded by its arguments.
+/// Sessions, their turns, and the store's position. Every call is short (it runs on a thread for blocking work) and
+/// bounded by its arguments.
 pub trait Sessions {
-    /// The epoch (changes when the store is rebuilt) and the newest committed revision.
+    /// The epoch, which changes when the store is rebuilt, and the newest committed revision.
     fn position(&self) -> Result<Position>;
     /// Sessions written after revision `since`, newest activity first, at most `limit`.
     fn changed(&self, since: u64, limit: usize) -> Result<Vec<SessionSummary>>;
-    /// Sessions in the filter's order, largest first, at most `limit`, strictly after `before` (a cursor: the sort key of
-    /// the last one and its root).
+    /// Sessions in the filter's order, largest first, at most `limit`, strictly after `before`. That is a cursor: the
+    /// sort key and the root of the last session of the previous page.
     fn sessions(
         &self,
         filter: &SessionFilter,
@@ -31,29 +32,30 @@ pub trait Sessions {
 /// Where the store stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Changes when the store is rebuilt; short ASCII without a colon.
+    /// Changes when the store is rebuilt. Short ASCII text without a colon.
     pub epoch: String,
     /// Revision of the last transaction.
     pub rev: u64,
 }
 
-/// Filters of the session list; all of them must hold.
+/// Filters of the session list. A session must match all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
     /// State.
     pub state: Option<SessionState>,
-    /// First prompt, workspace or id contains this text.
+    /// The first prompt, the workspace or the id contains this text.
     pub text: Option<String>,
-    /// Project and time of the session, the model of one of its turns; and one of its spans has the tool, kind, status and duration.
-    /// A session is in a period when something happened in it at or after its start, and it began at or before its end.
+    /// Project and period apply to the session, the model to one of its turns. One of its spans must have the tool,
+    /// kind, status and duration. A session is in a period if something happened in it at or after the period's start
+    /// and it began at or before the period's end.
     pub spans: LineFilter,
-    /// Whether completions of the editor count, which are no session: for deleting what belongs to a project.
+    /// Whether the editor's completions count, which are no session. Set when everything of a project is deleted.
     pub completions: bool,
     /// Order.
     pub sort: SessionSort,
 }
 
-/// Order of a session list; the largest comes first.
+/// Order of a list of sessions. The largest value comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionSort {
     /// Latest activity.

@@ -1,64 +1,66 @@
-//! Spans over all sessions or of one: as lines, whole, or filtered.
+//! Spans of one session or of all sessions: as lines, whole, or filtered.
 
 use hookspan_core::{Span, SpanId, TraceId};
 
 use crate::Result;
 use crate::line::{Line, LineKind};
 
-/// Spans, as lines of the waterfall and whole, with the raw hooks behind them. Every call is short (it runs on a blocking thread) and bounded by its arguments.
+/// Spans as lines of the waterfall or whole, with the raw hooks behind them. Every call is short (it runs on a thread
+/// for blocking work) and bounded by its arguments.
 pub trait Spans {
-    /// Its spans as lines of the waterfall, at most `limit`, ordered by start then row; with `since`, only those written
-    /// after that revision.
+    /// Spans of a session as lines of the waterfall, at most `limit`, ordered by start, then by row. With `since`, only
+    /// spans written after that revision.
     fn lines(&self, root: &str, since: Option<u64>, limit: usize) -> Result<Lines>;
     /// One span of a session by id, with its store row.
     fn span_of(&self, root: &str, id: SpanId) -> Result<Option<(i64, Span)>>;
-    /// One span by id alone, with its store row: slower with every conversation that is stored.
+    /// One span by its id alone, with its store row. This takes longer the more conversations are stored.
     fn span(&self, id: SpanId) -> Result<Option<(i64, Span)>>;
     /// One span by store row.
     fn span_row(&self, row: i64) -> Result<Option<(i64, Span)>>;
     /// Spans of a session that are drawn as one of `kinds`, by start, at most `limit`, with their rows.
     fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>>;
-    /// Root conversation of a trace and its root span.
+    /// The root conversation and the root span of a trace.
     fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>>;
-    /// Newest spans over all sessions, newest first, at most `limit`, with a row below `before`.
+    /// The newest spans of all sessions, newest first, at most `limit`, with rows below `before`.
     fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(String, Line)>>;
-    /// Spans over all sessions that match, by start and row, both falling, at most `limit`, strictly before `before` (a
-    /// cursor: start in nanoseconds and row).
+    /// Matching spans of all sessions, latest start first, then highest row first, at most `limit`, strictly before
+    /// `before`. That is a cursor: start in nanoseconds and row.
     fn matching(
         &self,
         filter: &LineFilter,
         before: Option<(i64, i64)>,
         limit: usize,
     ) -> Result<Vec<(String, Line)>>;
-    /// The newest call of a session that has no end yet.
+    /// The newest call of a session that has not ended.
     fn open_call(&self, root: &str) -> Result<Option<Line>>;
-    /// Failed spans, newest first, at most `limit`, as lines with the message of each.
+    /// Failed spans as lines, each with its message, newest first, at most `limit`.
     fn failures(&self, filter: &LineFilter, limit: usize) -> Result<Vec<Failure>>;
-    /// Raw body of a hook; `None` when it is not stored (any more).
+    /// Raw body of a hook; `None` if it is not stored, or no longer stored.
     fn body(&self, seq: u64) -> Result<Option<Vec<u8>>>;
-    /// What each destination did with a span (by row): name and `sent`, `waiting`, `lost` or `open`.
+    /// What each destination did with the span in this row: name, and `sent`, `waiting`, `lost` or `open`.
     fn exports(&self, row: i64) -> Result<Vec<(String, String)>>;
 }
 
-/// The waterfall of a session, or what changed in it.
+/// The waterfall of a session, or the changes in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lines {
     /// The lines asked for.
     pub lines: Vec<Line>,
-    /// How many lines the session has in all: a reader that holds another number after a delta has missed a removal.
+    /// Number of lines of the whole session. A reader that has another number after applying the changes has missed a
+    /// removal.
     pub total: u64,
-    /// The revision this answer is complete up to.
+    /// The revision up to which this answer is complete.
     pub rev: u64,
 }
 
-/// Filters of spans over all sessions; all of them must hold.
+/// Filters of spans over all sessions. A span must match all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineFilter {
     /// Root conversation.
     pub session: Option<String>,
-    /// The project by name, whatever the case, or the whole path of the workspace.
+    /// The project by name, ignoring case, or the whole path of the workspace.
     pub project: Option<String>,
-    /// The model of the turn that it belongs to, whatever the case.
+    /// The model of the span's turn, ignoring case.
     pub model: Option<String>,
     /// A tool by name, whatever the case.
     pub tool: Option<String>,
@@ -66,7 +68,7 @@ pub struct LineFilter {
     pub kind: Option<LineKind>,
     /// Only failed ones.
     pub failed: bool,
-    /// Duration of at least so many nanoseconds.
+    /// Minimum duration in nanoseconds.
     pub min_ns: Option<i64>,
     /// Duration below so many nanoseconds.
     pub max_ns: Option<i64>,
@@ -93,6 +95,6 @@ pub struct Failure {
     pub line: Line,
     /// What went wrong, in words.
     pub message: String,
-    /// The file that it worked on, as it was sent.
+    /// The file that the call worked on, as sent.
     pub path: Option<String>,
 }

@@ -6,22 +6,23 @@ use hookspan_core::{Parts, Tokens};
 use crate::Result;
 use crate::source::spans::LineFilter;
 
-/// Maximum number of spans or turns that are counted one by one for an answer: it bounds how long a page can take.
+/// Maximum number of spans or turns that are counted one by one for an answer. It bounds how long a page can take.
 pub const COUNTED_MAX: usize = 100_000;
 
-/// Sums and distributions over many turns and spans. Every call is short (it runs on a blocking thread) and bounded by its arguments.
+/// Sums and distributions over many turns and spans. Every call is short (it runs on a thread for blocking work) and
+/// bounded by its arguments.
 pub trait Statistics {
     /// Sums over the turns that started at or after a time, nanoseconds since the epoch.
     fn totals(&self, from_ns: i64) -> Result<Totals>;
     /// Tokens by model over the turns that started at or after a time, nanoseconds since the epoch.
     fn usage(&self, from_ns: i64) -> Result<Vec<(Option<String>, Usage)>>;
-    /// What tokens cost, if anybody said so.
+    /// The price table, which may be empty.
     fn prices(&self) -> &Prices;
-    /// Percentiles per name of a dimension (`tool`, `model`, `kind`, `project`) over the days given (days since the epoch,
+    /// Percentiles per name of a dimension (`tool`, `model`, `kind`, `project`) over these days (days since the epoch,
     /// inclusive).
     fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>>;
-    /// How often a duration happened, by hour (or, with `daily`, by UTC day) and power of two, over the hours given (hours
-    /// since the epoch, inclusive), in the order of time; of one name of the dimension, or of all.
+    /// How often durations occurred, by power of two and by hour (with `daily`: by UTC day), during these hours (hours
+    /// since the epoch, inclusive), in order of time. For one name of the dimension, or for all.
     fn heat(
         &self,
         dimension: &str,
@@ -29,12 +30,13 @@ pub trait Statistics {
         hours: (i64, i64),
         daily: bool,
     ) -> Result<Vec<HeatCell>>;
-    /// Where the time of finished turns went, over the days given (days since the epoch, inclusive), by day, then project.
+    /// Where the time of finished turns went during these days (days since the epoch, inclusive), by day, then by
+    /// project.
     fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>>;
-    /// Percentiles per name of a dimension of the settled spans that match, counted one by one. `None` if more than
-    /// [`COUNTED_MAX`] spans have to be looked at.
+    /// Percentiles per name of a dimension over the settled spans that match, counted one by one. `None` if more than
+    /// [`COUNTED_MAX`] spans would have to be read.
     fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>>;
-    /// The same as [`Statistics::heat`] of the settled spans that match; `None` as above.
+    /// The same as [`Statistics::heat`], over the settled spans that match. `None` as above.
     fn heat_of(
         &self,
         dimension: &str,
@@ -42,15 +44,15 @@ pub trait Statistics {
         filter: &LineFilter,
         daily: bool,
     ) -> Result<Option<Vec<HeatCell>>>;
-    /// The same as [`Statistics::times`] of the turns that match `project`, `model`, `failed` and the period of the filter; `None`
-    /// if more than [`COUNTED_MAX`] turns have to be looked at.
+    /// The same as [`Statistics::times`], over the turns that match `project`, `model`, `failed` and the period of the
+    /// filter. `None` if more than [`COUNTED_MAX`] turns would have to be read.
     fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>>;
-    /// What finished turns did that began on the days given (days since the epoch, inclusive), by project.
+    /// What finished turns that began on these days (days since the epoch, inclusive) did, by project.
     fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>>;
-    /// The newest day before `before` that [`Statistics::latency`] of `dimension` knows anything of, and how many spans there are
-    /// before `before` in all.
+    /// The newest day before `before` for which [`Statistics::latency`] of `dimension` has figures, and the number of
+    /// spans before `before`.
     fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>>;
-    /// Stretches in which no collector ran, and in which there was something to collect, newest first.
+    /// Periods in which no collector ran although hooks arrived, newest first.
     fn gaps(&self, from_ns: i64, limit: usize) -> Result<Vec<Gap>>;
 }
 
@@ -59,7 +61,7 @@ pub trait Statistics {
 pub struct Totals {
     /// Turns.
     pub turns: u64,
-    /// Time inside them, nanoseconds; open turns not included.
+    /// Time inside the turns, in nanoseconds. Open turns are not included.
     pub active_ns: i64,
     /// Spans with status error.
     pub errors: u64,
@@ -67,7 +69,8 @@ pub struct Totals {
     pub tokens: Option<Tokens>,
 }
 
-/// One line of the latency table, microseconds. Lengths are of the spans whose length is known; `None` where none is.
+/// One line of the latency table, in microseconds. Percentiles are over spans of known length; `None` if there are
+/// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyRow {
     /// Tool, model or kind.
@@ -95,9 +98,9 @@ pub struct LatencyRow {
 /// How often a duration happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeatCell {
-    /// Hours since the epoch; of a day the first.
+    /// Hours since the epoch. For a day, its first hour.
     pub hour: i64,
-    /// Calls of `2^bucket` microseconds and more, below twice that.
+    /// Calls that took at least `2^bucket` microseconds and less than twice that.
     pub bucket: u32,
     /// How many.
     pub count: u64,
@@ -106,9 +109,9 @@ pub struct HeatCell {
 /// Where the time of the finished turns of one day and project went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DayTime {
-    /// UTC day on which the turns started, since the epoch.
+    /// UTC day on which the turns started, in days since the epoch.
     pub day: i64,
-    /// Last name of the workspace; `None` when Cursor named none.
+    /// Last name of the workspace; `None` if Cursor named none.
     pub project: Option<String>,
     /// Turns.
     pub turns: u64,
@@ -120,7 +123,7 @@ pub struct DayTime {
     pub active_ns: i64,
     /// What it is made of.
     pub parts: Parts,
-    /// Tokens in, cache included, of the turns that reported them; `None` where none did.
+    /// Input tokens including cached ones, over the turns that reported them; `None` if none did.
     pub input: Option<u64>,
     /// Tokens out; `None` as above.
     pub output: Option<u64>,
@@ -129,7 +132,7 @@ pub struct DayTime {
 /// What the finished turns of a project did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectWork {
-    /// Last name of the workspace; `None` when Cursor named none.
+    /// Last name of the workspace; `None` if Cursor named none.
     pub project: Option<String>,
     /// Sessions with such a turn.
     pub sessions: u64,
@@ -147,13 +150,13 @@ pub struct ProjectWork {
     pub usage: Vec<(Option<String>, Usage)>,
 }
 
-/// A stretch in which no collector ran.
+/// A period in which no collector ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The last sign of life before it, nanoseconds since the epoch.
+    /// When the previous collector was last known to run, in nanoseconds since the epoch.
     pub from_ns: i64,
     /// The next start.
     pub to_ns: i64,
-    /// Hooks of that time, taken in afterwards.
+    /// Number of hooks from this period, which were stored later.
     pub hooks: u64,
 }

@@ -1,4 +1,4 @@
-//! The list at `/api/v1`: the served document, in a form that a person reads.
+//! The list at `/api/v1`: the served description in a form for people.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(in crate::api) struct Index {
 struct Endpoint {
     method: String,
     url: String,
-    /// Each as `name=word|word (what it is)`: of the query, or fields of the body.
+    /// Parameters of the query or fields of the body, each as `name=word|word (description)`.
     parameters: Vec<String>,
     answers: String,
 }
@@ -63,14 +63,14 @@ struct Schema {
 
 #[derive(Deserialize)]
 struct Field {
-    /// Words of a field that may be left out end with a null.
+    /// The words of an optional field end with a null.
     #[serde(default)]
     r#enum: Vec<Option<String>>,
     #[serde(default)]
     description: String,
 }
 
-/// Reads the list out of the served document; empty if that is none of ours.
+/// Reads the list from the served document. Empty if the document is not ours.
 pub(in crate::api) fn index(document: &str) -> Index {
     let document = serde_json::from_str(document).unwrap_or(Document { paths: BTreeMap::new() });
     let mut items = Vec::new();

@@ -1,7 +1,7 @@
-//! What a handler takes and answers, for the API's description.
+//! What a handler takes and returns, for the API's description.
 //!
-//! [`Described`] reads a handler's signature: each argument is an [`Input`], the answer an [`Output`], and their types have
-//! a JSON Schema (schemars, from the same declarations that serde reads).
+//! [`Described`] reads a handler's signature. Each argument is an [`Input`], and the answer is an [`Output`]. Their
+//! types have a JSON Schema (by schemars, from the declarations that serde reads).
 
 mod index;
 mod operation;

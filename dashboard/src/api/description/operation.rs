@@ -1,4 +1,4 @@
-//! One operation: what its handler takes, and what it answers.
+//! One operation: what its handler takes, and what it returns.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -29,7 +29,7 @@ impl<'a> Operation<'a> {
         Self { path, asked, answered, parameters, body, content, details: "" }
     }
 
-    /// The segments of the path that stand for something.
+    /// The segments of the path that are parameters.
     pub(crate) fn segments(&mut self) {
         for name in self.path.split('/').filter_map(|part| part.strip_prefix('{')) {
             let name = name.trim_end_matches('}');
@@ -73,7 +73,7 @@ impl<'a> Operation<'a> {
         self.content.insert("application/json".to_owned(), json!({ "schema": schema }));
     }
 
-    /// An answer that is not JSON of a type of ours.
+    /// An answer that is not JSON of one of our types.
     pub(crate) fn media(&mut self, media_type: &str, schema: &Value) {
         let essence = media_type.split(';').next().unwrap_or_default();
         self.content.insert(essence.to_owned(), json!({ "schema": schema }));
@@ -150,7 +150,7 @@ impl<S> Input for State<S> {
     fn describe(_: &mut Operation<'_>) {}
 }
 
-/// What the guard found out about who asks.
+/// What the guard found out about the sender.
 impl<T> Input for Extension<T> {
     fn describe(_: &mut Operation<'_>) {}
 }
@@ -177,7 +177,8 @@ impl<T: Output> Output for Result<T, Problem> {
     }
 }
 
-/// A handler whose signature says what it takes and answers. `M` tells arities apart, as in axum's `Handler`.
+/// A handler whose signature tells what it takes and returns. `M` distinguishes numbers of arguments, as in axum's
+/// `Handler`.
 pub(crate) trait Described<M> {
     /// Adds all of it.
     fn describe(operation: &mut Operation<'_>);

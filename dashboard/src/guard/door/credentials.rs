@@ -1,4 +1,4 @@
-//! Credentials in this run's memory alone: codes, keys of pages, keys of requests.
+//! Credentials that exist only in this run's memory: codes, keys of pages, keys of requests.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ const CODES_MAX: usize = 32;
 const PAGES_MAX: usize = 1_024;
 /// Maximum number of request keys, one per open or closed page. A further one replaces the least recently used.
 const TABS_MAX: usize = 1_024;
-/// How many requests of one page may overtake each other.
+/// By how many requests the requests of one page may overtake each other.
 const WINDOW: u64 = 128;
 
 /// See the module.
@@ -36,7 +36,7 @@ struct Page {
     session: String,
 }
 
-/// The key of one page's requests, and which numbers it has used.
+/// The key for one page's requests, and the request numbers that were used.
 pub(super) struct Tab {
     key: Bytes32,
     session: String,
@@ -111,7 +111,8 @@ impl Credentials {
         self.tabs.insert(id.to_owned(), Tab { used: self.uses, ..tab });
     }
 
-    /// The session and the key of the tab `id`, if `holds` says that the key made the proof and the number is new.
+    /// The session and the key of the tab `id`. `holds` must confirm that this key made the proof, and the number must
+    /// be new.
     pub(super) fn admit(
         &mut self,
         id: &str,
