@@ -1,6 +1,6 @@
-# The collector with its dashboard. The hook program is built too, because `hookspan` carries it, but hooks run where Cursor
-# runs: install them there with `hookspan install`.
-# Base images are named by tag, not by digest; see SECURITY.md.
+# The collector with its dashboard. The hook program is built as well, because `hookspan` contains it, but hooks run
+# where Cursor runs: install them there with `hookspan install`. Base images are named by tag and not by digest; see
+# SECURITY.md.
 FROM rust:1.95-slim-trixie AS build
 WORKDIR /src
 RUN apt-get update \
@@ -13,7 +13,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && cp target/release/hookspan /hookspan
 
 FROM debian:trixie-slim
-# Roots for destinations on the internet; the program needs nothing else.
+# Root certificates for destinations on the internet. The program needs nothing else.
 RUN apt-get update \
     && apt-get install --no-install-recommends --yes ca-certificates \
     && rm -rf /var/lib/apt/lists/* \
@@ -26,5 +26,6 @@ VOLUME ["/state"]
 EXPOSE 4329
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["hookspan"]
-# Without TLS, because only the host is to reach the port: publish it on 127.0.0.1, or put a proxy with TLS in front.
+# Without TLS, because only the host may reach the port: publish it on 127.0.0.1, or put a proxy with TLS in front of
+# it.
 CMD ["serve", "--listen", "0.0.0.0:4329", "--insecure"]

@@ -1,5 +1,5 @@
-//! Known faults of our dependencies, by a dated copy of the RustSec database's entries. The database itself is on the network;
-//! `.ci/run` asks `cargo audit` as well where both are installed.
+//! Checks for known faults of dependencies with a dated copy of the RustSec database's entries. The database itself is
+//! on the network. `.ci/run` also runs `cargo audit`, if both are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use e2e_support::binaries;
 
 type Version = [u64; 3];
 
-/// Numbers of a version; what follows a hyphen or plus does not count.
+/// The numbers of a version. Text after a hyphen or plus is ignored.
 fn version(text: &str) -> Version {
     let plain = text.trim().split(['-', '+']).next().unwrap();
     let mut parts = plain.split('.').map(|part| part.parse().unwrap());
@@ -32,7 +32,7 @@ fn meets(own: Version, requirement: &str) -> bool {
     })
 }
 
-/// The first version that a caret leaves out.
+/// The first version that a caret requirement excludes.
 fn after([major, minor, patch]: Version) -> Version {
     match (major, minor) {
         (0, 0) => [0, 0, patch + 1],

@@ -1,4 +1,4 @@
-//! What arrives is broken, too large, or in the way.
+//! Tests input that is broken or too large, and files that are in the way.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -56,7 +56,7 @@ fn a_host_that_never_closes_stdin_gets_its_answer_and_the_event_is_kept() {
     let stdin = child.stdin.as_mut().unwrap();
     stdin.write_all(&event("stop", &json!({"status": "completed", "loop_count": 0}))).unwrap();
     stdin.flush().unwrap();
-    // `wait` would close the pipe: ask without it.
+    // `wait` would close the pipe, so the status is polled.
     let status = eventually("the shim gives up waiting", SOON, || {
         child.try_wait().unwrap().ok_or_else(|| "still running".into())
     });
@@ -263,7 +263,7 @@ fn nested(levels: usize) -> Vec<u8> {
     format!("{},\"deep\":{deep}}}", start.strip_suffix('}').unwrap()).into_bytes()
 }
 
-/// A port nobody listens on: taken once, and given back.
+/// A port that nobody listens on: it was bound once and released.
 fn closed_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

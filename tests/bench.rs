@@ -1,4 +1,4 @@
-//! Measures what BENCHMARKS.md says about the whole path:
+//! Measures the figures of BENCHMARKS.md about the whole path:
 //!
 //! ```text
 //! cargo run --release -p e2e --example bench -- backlog [EVENTS]
@@ -6,8 +6,8 @@
 //! cargo run --release -p e2e --example bench -- latency [ROUNDS] [EVENTS_PER_SECOND]
 //! ```
 //!
-//! Each run prints which targets were reached. With `--gate` it fails if one is missed. `cargo test` runs none of them, because
-//! figures depend on the machine. The shim has its own benchmark, see BENCHMARKS.md.
+//! Each run prints which targets were reached. With `--gate` it fails if one is missed. `cargo test` runs none of them,
+//! because the figures depend on the machine. The shim has its own benchmark, see BENCHMARKS.md.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made ends the run")]
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
@@ -26,16 +26,16 @@ use e2e_support::random::Random;
 use e2e_support::wait::{eventually, pause};
 use e2e_support::world::World;
 
-/// A conversation of this many events: a prompt, pairs of tool hooks, a stop.
+/// Number of events in a conversation: a prompt, pairs of tool hooks, a stop.
 const SESSION: u64 = 100;
-/// Conversations that are at work at one time.
+/// Number of conversations that are active at the same time.
 const ABREAST: u64 = 20;
 /// Different texts of each step.
 const VARIANTS: u64 = 16;
 const BODY_BYTES: usize = 4096;
 /// Between two hooks of a backlog.
 const PAUSE_NS: u64 = 1_000_000;
-/// Maximum backlog: a collector further behind does not keep up, and must not fill the disk.
+/// Maximum backlog. A collector that is further behind does not keep up, and the backlog must not fill the disk.
 const BEHIND_MAX: u64 = 4 << 30;
 const TICK: Duration = Duration::from_millis(5);
 
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// What is aimed at, see BENCHMARKS.md.
+/// The targets, see BENCHMARKS.md.
 #[derive(Default)]
 struct Aims {
     missed: u32,
@@ -83,14 +83,15 @@ impl Aims {
     }
 }
 
-/// Hooks pile up while no collector runs. Then the time from its start to the last commit is measured.
+/// Hooks accumulate while no collector runs. Measures the time from the collector's start to its last commit.
 fn backlog(aims: &mut Aims, events: u64) {
     let world = World::new();
     let mut load = Load::new(&world);
-    // They came over the last while, as they do, and not all at once: a turn is held until it is over for some time.
+    // The hooks have arrived over some time and not all at once, because a turn stays in memory for a while after its
+    // end.
     load.began = now().checked_sub(events * PAUSE_NS);
     load.write(events).unwrap();
-    // Over that while it has reached the disk, and is not written by whoever syncs first.
+    // By now the backlog would be on the disk. Otherwise the first sync would have to write all of it.
     load.writer.sync().unwrap();
     let started = Instant::now();
     let collector = Collector::start(&world);
@@ -186,7 +187,7 @@ fn sustained(aims: &mut Aims, seconds: u64, rate: u64) {
         let kept_pace = !full.load(Ordering::Relaxed) && !enough.load(Ordering::Relaxed);
         aims.note("kept pace to the end", kept_pace);
         aims.note("the last committed within 2 s", took - wrote <= Duration::from_secs(2));
-        // While the first third comes, what is held for some seconds fills up.
+        // During the first third, what is kept for some seconds fills up, so memory is compared after that.
         let third = held.len() / 3;
         let (middle, last) = (&held[third..2 * third], &held[2 * third..]);
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
@@ -194,7 +195,7 @@ fn sustained(aims: &mut Aims, seconds: u64, rate: u64) {
             let flat = mean(last) <= mean(middle) * 1.15;
             aims.note("memory flat: the last third of the time within 15 % of the second", flat);
         }
-        // Of what came last, some was refused.
+        // The last hooks were refused in part.
         if !full.load(Ordering::Relaxed) {
             complete(&world, events);
         }
@@ -207,7 +208,8 @@ fn sustained(aims: &mut Aims, seconds: u64, rate: u64) {
     aims.note("a page within 300 ms, all of it stored", listening <= Duration::from_millis(300));
 }
 
-/// From the shim's exit until an answer of the API holds the event, while others come at a steady rate.
+/// Measures the time from the shim's exit until an answer of the API contains the event, while other events arrive at a
+/// steady rate.
 fn latency(aims: &mut Aims, rounds: u64, rate: u64) {
     let world = World::new();
     let mut load = Load::new(&world);
@@ -251,7 +253,7 @@ fn latency(aims: &mut Aims, rounds: u64, rate: u64) {
     aims.note("a median of 50 ms", median <= Duration::from_millis(50));
 }
 
-/// Nothing may be missing, or the figures mean nothing.
+/// If anything is missing, the figures mean nothing.
 fn complete(world: &World, events: u64) {
     let status = world.json(&["status", "--json"]);
     assert_eq!(status["backlog"], 0);
@@ -265,20 +267,20 @@ fn received(collector: &Collector<'_>) -> Result<u64, String> {
     Ok(collector.get("health")?["counters"]["received"].as_u64().unwrap_or(0))
 }
 
-/// Ordinary hooks without end, in the journal.
+/// An endless series of ordinary hooks, written into the journal.
 struct Load {
     writer: JournalWriter,
-    /// By step, then variant: event, body, and where in it the session's number stands.
+    /// By step, then by variant: event, body, and the positions of the session's number in it.
     templates: Vec<(&'static str, Vec<u8>, Vec<usize>)>,
     next: u64,
-    /// When the first hook came, of a backlog; otherwise each comes now.
+    /// For a backlog, when its first hook arrived. Otherwise each hook arrives now.
     began: Option<u64>,
 }
 
 impl Load {
     fn new(world: &World) -> Self {
         const SESSION_MARK: &str = "SSSSSSSSSSSS";
-        // Installing makes the state directory.
+        // Installing creates the state directory.
         world.shim();
         fs::create_dir_all(world.state()).unwrap();
         let steps = (0..SESSION).flat_map(|step| (0..VARIANTS).map(move |text| (step, text)));
@@ -297,7 +299,7 @@ impl Load {
         }
     }
 
-    /// Writes the next so many hooks. An error may have kept the last of them back.
+    /// Writes this number of hooks. After an error, the last of them may not be written yet.
     fn write(&mut self, events: u64) -> io::Result<()> {
         for number in self.next..self.next + events {
             let (round, step) = (number / (ABREAST * SESSION), number / ABREAST % SESSION);
@@ -350,7 +352,7 @@ fn hook(session: &str, step: u64, seed: u64) -> (&'static str, Vec<u8>) {
     (event, serde_json::to_vec(&body).unwrap())
 }
 
-/// Words, so that compression has about as much to do as with real text.
+/// Real words, so that compression has about as much to do as with real text.
 fn filler(number: u64) -> String {
     const WORDS: [&str; 16] = [
         "lamp", "keeper", "harbour", "gull", "tide", "chart", "horn", "fog", "beam", "rock",
@@ -381,7 +383,7 @@ fn machine() {
     );
 }
 
-/// What a process has used, in nanoseconds of CPU: in all, and by thread.
+/// CPU time that a process has used, in nanoseconds: in total and by thread.
 #[derive(Clone, Debug, Default)]
 struct Usage {
     all: u64,

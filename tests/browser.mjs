@@ -1,5 +1,5 @@
-// Opens a played session in a real browser and reads what a person would see. Started by dashboard.rs with everything it
-// needs in the environment; prints nothing when all is well, and exits 1 with the reason when it is not.
+// Opens a played session in a real browser and reads what a person would see. dashboard.rs starts this with everything
+// needed in the environment. It prints nothing if all is well, and otherwise exits with 1 and prints the reason.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createRequire } from "node:module";
@@ -12,7 +12,7 @@ const { chromium } = require("playwright-core");
 const { URL: base, LOGIN: login, CHROMIUM: executablePath, LATER: later } = process.env;
 const expected = JSON.parse(process.env.EXPECTED);
 
-// Profile, crash reports and caches go where they vanish.
+// Profile, crash reports and caches go to a folder that is removed.
 const profile = mkdtempSync(join(tmpdir(), "hookspan-browser-"));
 const context = await chromium.launchPersistentContext(profile, {
   executablePath,
@@ -37,11 +37,11 @@ try {
   await rows.first().waitFor();
   assert.equal(await rows.count(), 1, "one session, the child conversation is none");
   await rows.first().locator("a").first().click();
-  // A session opens as a conversation: the child's words are in it, too.
-  // Only the rows in view are there, so the filter fetches the one that is asked for.
+  // A session opens as a conversation, which includes the child's words. Only rows in view are in the DOM, so the
+  // filter is used to find one.
   const talk = page.getByRole("treegrid", { name: "Conversation" });
   await talk.getByRole("row").first().waitFor();
-  // The subagent starts before its turn: the strip has each turn once all the same.
+  // The subagent starts before its turn. Nevertheless, the strip must show each turn once.
   const strip = page.getByRole("navigation", { name: "Turns" }).getByRole("button");
   await strip.first().waitFor();
   const turns = await strip.allTextContents();
@@ -60,7 +60,7 @@ try {
   const row = (name) => grid.getByRole("row").filter({ hasText: name });
   await row("explore").first().waitFor();
   const level = async (locator) => Number(await locator.getAttribute("aria-level"));
-  // The grid keeps only the rows in view: fetch the one that is asked for by the filter.
+  // Only rows in view are in the grid, so the filter is used to find one.
   await page.getByRole("searchbox", { name: /filter the rows/i }).fill("horn.rs");
   const call = row("horn.rs").first();
   await call.waitFor();

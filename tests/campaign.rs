@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the campaign; false when something in it failed.
+/// Runs the campaign. Returns false if something in it failed.
 fn run(asked: &Asked) -> bool {
     let report = match asked.campaign.as_str() {
         "kill" => {

@@ -69,7 +69,7 @@ fn destinations_that_were_away_for_a_day_get_what_they_may_keep() {
 
 #[test]
 fn every_byte_of_a_segment_flipped_or_cut_costs_its_record_alone() {
-    // Each byte in every run; the campaign is the same.
+    // Every byte in every run, as in the campaign itself.
     eprintln!("{}", flip::run(1));
 }
 
@@ -88,7 +88,7 @@ fn every_quick_fault_is_survived() {
 fn report(what: &str, done: Result<campaign::Report, String>) {
     match done {
         Ok(report) => eprintln!("{what}: {report}"),
-        // The gate installs missing tools. Missing privileges cannot be installed.
+        // The gate installs missing tools, but privileges cannot be installed.
         Err(reason) if reason.ends_with("is not installed") => skip::skip(what, &reason),
         Err(reason) => skip::announce(what, &reason),
     }

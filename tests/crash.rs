@@ -36,7 +36,8 @@ fn twenty_kills_of_the_collector_lose_and_double_nothing() {
             scope.spawn(|| write_until(&world, &next, &limit, &stop, &ledger));
         }
         for _ in 0..KILLS {
-            // Minimum hooks per collector: a debug build that only catches up would never be killed in another phase.
+            // Minimum number of hooks per collector. A debug build that only catches up would never be killed in
+            // another phase.
             limit.fetch_add(HOOKS_PER_KILL, Ordering::Relaxed);
             kill_one_collector(&world, &mut random);
         }
@@ -94,13 +95,14 @@ fn shims_killed_in_mid_write_cost_only_themselves() {
     assert_eq!(verdict(&ledger, &verify::raw_bodies(&world)), Verdict::default());
 }
 
-/// The negative controls: the same ledger and the same comparison must see a channel that loses, and storage that doubles
-/// or changes, or the tests above prove nothing.
+/// The negative controls. The same ledger and comparison must notice a channel that loses, and storage that doubles or
+/// changes; otherwise the tests above prove nothing.
 #[test]
 fn the_ledger_sees_a_channel_that_loses() {
     let world = World::new();
     let file = world.scratch("received");
-    // A reader at the end of a pipe, which has said "ok" to every byte in the pipe's buffer: it stops, then dies.
+    // A reader at the end of a pipe stops and then dies. The senders of all bytes in the pipe's buffer were told that
+    // they succeeded.
     let mut reader = Command::new("cat")
         .stdin(Stdio::piped())
         .stdout(fs::File::create(&file).unwrap())
@@ -143,7 +145,7 @@ fn the_ledger_sees_doubled_and_changed_bodies() {
     assert_eq!((found.lost, found.duplicate, found.different.len()), (vec![2], vec![1], 1));
 }
 
-/// Starts shims one after the other until told to stop, keeping the ledger.
+/// Starts shims one after another until told to stop, and keeps the ledger.
 fn write_until(
     world: &World,
     next: &AtomicU64,
@@ -162,7 +164,7 @@ fn write_until(
     }
 }
 
-/// Starts a collector and kills it at a random moment: during its start, while it catches up, or at work.
+/// Starts a collector and kills it at a random moment: while it starts, catches up, or works.
 fn kill_one_collector(world: &World, random: &mut Random) {
     let mut child = collector::spawn(world, "serve", &[]);
     pause(Duration::from_micros(random.between(1_000, 400_000)));

@@ -1,4 +1,4 @@
-//! Databases that were moved aside: salvage under failing reads, and who may delete them.
+//! Tests databases that were moved aside: salvage although reads fail, and who may delete them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +15,8 @@ use e2e_support::wait::{SOON, eventually, pause};
 use e2e_support::world::World;
 use e2e_support::{machine, skip, verify};
 
-/// A database with hooks that are nowhere else. It lies aside as if damaged, and is not salvaged yet.
+/// A database with hooks that are stored nowhere else. It was moved aside as if it were damaged, and has not been
+/// salvaged yet.
 fn aside(world: &World, hooks: u64) -> (Ledger, PathBuf) {
     let collector = Collector::start(world);
     let ledger = campaign::send(world, hooks, 7);
@@ -35,7 +36,7 @@ fn aside(world: &World, hooks: u64) -> (Ledger, PathBuf) {
     (ledger, folder)
 }
 
-/// What `status` says of it once it is saved.
+/// Checks what `status` reports after it was salvaged.
 #[track_caller]
 fn saved(world: &World) -> String {
     eventually("it is saved", SOON * 2, || {
@@ -58,7 +59,8 @@ fn end_traced(world: &World, mut collector: Collector<'_>) {
     });
 }
 
-/// SQLite reports a failed read as damage. Earlier builds counted each of these hooks as lost, and never read again.
+/// SQLite reports a failed read as damage. Earlier builds counted each of these hooks as lost and never read them
+/// again.
 #[test]
 fn reads_that_fail_while_a_database_is_saved_cost_no_hook() {
     if let Err(why) = machine::tool("strace") {
@@ -121,7 +123,7 @@ fn prune(world: &World) -> (Value, String) {
 fn a_damaged_database_is_deleted_beside_a_collector_once_it_is_saved_and_not_before() {
     let world = World::new();
     let (ledger, folder) = aside(&world, 120);
-    // It cannot be read yet, so the collector has not saved it.
+    // The database cannot be read yet, so the collector has not saved its hooks.
     let (path, away) = (folder.join("hookspan.db"), folder.join("away"));
     fs::rename(&path, &away).unwrap();
     fs::create_dir(&path).unwrap();
@@ -142,7 +144,7 @@ fn a_damaged_database_is_deleted_beside_a_collector_once_it_is_saved_and_not_bef
     assert_eq!(ledger.compare(bodies.iter().map(Vec::as_slice)), Verdict::default());
 }
 
-/// Nobody runs: then a person may delete what is not saved, too.
+/// While no collector runs, a person may also delete a database whose hooks were not saved.
 #[test]
 fn without_a_collector_a_damaged_database_is_deleted_saved_or_not() {
     let world = World::new();

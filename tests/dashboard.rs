@@ -44,7 +44,7 @@ fn a_played_session_is_on_the_pages_and_grows_while_they_are_open() {
     assert!(output.status.success(), "{said}");
 }
 
-/// The pages' own tests over the played session. Those that step through rows know the example's rows.
+/// Runs the pages' own tests with the played session. Tests that step through rows depend on the example's rows.
 #[test]
 fn the_pages_own_tests_pass_on_a_played_session() {
     let chromium = match browser() {
@@ -61,7 +61,8 @@ fn the_pages_own_tests_pass_on_a_played_session() {
     pages_own_tests(&chromium, "session.test.mjs", "HOOKSPAN_URL", &address, any_session);
 }
 
-/// Another page on this machine, and a program that takes the port of a stopped collector, against a signed-in browser.
+/// Attacks a signed-in browser from another page on this machine, and from a program that takes a stopped collector's
+/// port.
 #[test]
 fn what_is_stolen_from_a_signed_in_browser_is_worth_nothing() {
     let chromium = match browser() {
@@ -72,7 +73,7 @@ fn what_is_stolen_from_a_signed_in_browser_is_worth_nothing() {
     pages_own_tests(&chromium, "door.test.mjs", "HOOKSPAN_BIN", program.to_str().unwrap(), ".");
 }
 
-/// The same over the invented sessions of the dashboard's example: longer, and with every odd text.
+/// The same with the invented sessions of the dashboard's example, which are longer and contain every odd text.
 #[test]
 fn the_pages_own_tests_pass_on_the_example() {
     let chromium = match browser() {
@@ -85,7 +86,8 @@ fn the_pages_own_tests_pass_on_the_example() {
     }
 }
 
-/// From an empty dashboard to twelve tabs over a restart: every page and key, over recorded, long and hostile sessions.
+/// From an empty dashboard to twelve tabs across a restart: every page and key, with recorded, long and hostile
+/// sessions.
 #[test]
 fn the_pages_own_tests_pass_on_a_collector_of_their_own() {
     let chromium = match browser() {
@@ -104,7 +106,8 @@ fn the_pages_own_tests_pass_on_a_collector_of_their_own() {
     );
 }
 
-/// The scripts have no build step; the type check is what finds a wrong name in them. The API's types come from its description.
+/// The scripts have no build step, so only the type check finds wrong names in them. The API's types come from its
+/// description.
 #[test]
 fn the_scripts_fit_their_types_and_those_of_the_api() {
     let web = binaries::project().join("dashboard/web");
@@ -138,7 +141,7 @@ fn pages_own_tests(chromium: &Path, file: &str, variable: &str, value: &str, nam
     assert!(passed > 3 && skipped == unasked, "tests of the pages were skipped\n{said}");
 }
 
-/// A straggler of the last turn: it makes exactly one span more.
+/// A late hook of the last turn. It makes exactly one more span.
 fn thought_of(root: &str) -> String {
     json!({
         "conversation_id": root,
@@ -154,7 +157,7 @@ fn thought_of(root: &str) -> String {
     .to_string()
 }
 
-/// The browser's path, if it, Node and the packages are here.
+/// The browser's path, if browser, Node and packages are installed.
 fn browser() -> Result<PathBuf, String> {
     let chromium =
         env::var_os("CHROMIUM").map_or_else(|| "/usr/bin/chromium".into(), PathBuf::from);

@@ -1,6 +1,7 @@
-//! Rules about what the workspace depends on: used, freely licensed, from the registry, no newer than our oldest compiler.
+//! Rules about dependencies: they must be used, freely licensed, from the registry, and not need a newer compiler than
+//! our oldest.
 //!
-//! `advisories` checks known faults.
+//! `advisories` checks for known faults.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use e2e_support::binaries;
 
-/// Licences that an Apache-2.0 program may be linked with; they only require their notices.
+/// Licences of libraries that an Apache-2.0 program may use. They only require their notices to be kept.
 const LICENCES: [&str; 11] = [
     "0BSD",
     "Apache-2.0",
@@ -26,10 +27,11 @@ const LICENCES: [&str; 11] = [
     "Zlib",
 ];
 
-/// Dependencies that no line of code names, and what they are for.
+/// Dependencies that no line of code names, and their purpose.
 const NAMELESS: [(&str, &str); 0] = [];
 
-/// Lines that open unsafe code. All of it is in the hook program, and clippy asks for an argument beside each block.
+/// Number of lines per file that begin unsafe code. All of it is in the hook program, and clippy requires an argument
+/// beside each block.
 const UNSAFE: [(&str, usize); 3] = [
     ("shim/examples/drain.rs", 1),
     ("shim/src/linux/calls.rs", 12),
@@ -54,7 +56,8 @@ fn every_dependency_is_named_by_the_code_that_it_is_for() {
     assert!(unused.is_empty(), "nothing uses\n{}", unused.join("\n"));
 }
 
-/// The source files that a kind of dependency is for: library and programs, also tests and examples, or `build.rs`.
+/// The source files for which a kind of dependency is meant: library and programs, or also tests and examples, or
+/// `build.rs`.
 fn code_of(package: &Value, kind: Option<&str>) -> Vec<String> {
     let mut files = BTreeSet::new();
     for target in package["targets"].as_array().unwrap() {
@@ -95,11 +98,11 @@ fn every_dependency_has_a_licence_that_asks_for_no_more_than_its_notice() {
     }
 }
 
-/// Whether an SPDX expression can be satisfied by [`LICENCES`]. `/` is how older packages write OR.
+/// Whether [`LICENCES`] satisfies an SPDX expression. Older packages write `/` for OR.
 fn permitted(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     let mut rest = expression.replace('(', " ( ").replace(')', " ) ");
-    // Resolve innermost parentheses first: each is replaced by a licence with the same verdict.
+    // The innermost parentheses are resolved first: each is replaced by a licence with the same verdict.
     while let Some(close) = rest.find(')') {
         let Some(open) = rest[..close].rfind('(') else { return false };
         let inside = if permitted(&rest[open + 1..close]) { "MIT" } else { "none" };

@@ -46,7 +46,7 @@ fn finding(world: &World, id: &str) -> Value {
     found.unwrap_or_else(|| panic!("no {id} in {all:#}"))
 }
 
-/// A single problem or warning, apart from the missing collector.
+/// Checks for a single problem or warning, apart from the missing collector.
 #[track_caller]
 fn only(world: &World, id: &str, severity: &str) {
     let mut found = wrong(world);
@@ -60,11 +60,11 @@ fn hooks_json(world: &World) -> PathBuf {
     world.home().join(".cursor/hooks.json")
 }
 
-/// Installs, and gives back what hooks.json is then.
+/// Installs. Returns the content of hooks.json afterwards.
 #[track_caller]
 fn installed(world: &World) -> Value {
     world.ok(&["install", "--scope", "user"]);
-    // A collector that ran once has made the rest of the directory.
+    // A collector that ran once has created the rest of the directory.
     drop(Collector::start(world));
     serde_json::from_str(&fs::read_to_string(hooks_json(world)).unwrap()).unwrap()
 }
@@ -73,7 +73,7 @@ fn rewrite(world: &World, hooks: &Value) {
     fs::write(hooks_json(world), format!("{hooks:#}\n")).unwrap();
 }
 
-/// Every file and folder below `folder`: kind and mode, owner, time of change and bytes.
+/// Every file and folder below `folder`: kind and mode, owner, modification time and bytes.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, u32, i64, i64, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -132,7 +132,8 @@ fn nothing_is_changed_where_no_collector_runs() {
     assert_eq!(world.json(&["status", "--json"])["backlog"], 1);
 }
 
-/// Every row of every table, without what each transaction moves: the position in the journal, its number and its time.
+/// Every row of every table, except what each transaction changes: the position in the journal, its number and its
+/// time.
 fn tables(world: &World) -> BTreeMap<String, Vec<String>> {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let path = world.state().join("hookspan.db");
@@ -168,7 +169,7 @@ fn thirty_one_runs_beside_a_collector_leave_no_row_no_counter_and_no_span() {
     ));
     world.shim();
     let collector = Collector::start(&world);
-    // Nothing has arrived, and that stays so.
+    // No hook has arrived, and the probe does not change that.
     assert!(wrong(&world).contains(&("hooks.silent".to_owned(), "warning".to_owned())));
     assert!(wrong(&world).contains(&("hooks.silent".to_owned(), "warning".to_owned())));
     let fixture = Fixture::own().settle_in(&world);
@@ -205,7 +206,7 @@ fn thirty_one_runs_beside_a_collector_leave_no_row_no_counter_and_no_span() {
     assert_eq!(status["backlog"], 0);
     let (code, _) = collector.stop();
     assert!(code.success());
-    // A probe that nobody has read is no hook either.
+    // A probe that nobody has read does not count as a hook either.
     let body = r#"{"hookspan_probe":"00112233445566778899aabbccddeeff"}"#;
     let event = "hookspan-doctor-00112233445566778899aabbccddeeff";
     assert_eq!(player::hook(&world, event, body.as_bytes()).code, Some(0));
@@ -226,7 +227,7 @@ fn a_hook_that_only_looks_like_a_probe_is_kept() {
     let digits = "00112233445566778899aabbccddeeff";
     let probe = format!("{{\"hookspan_probe\":\"{digits}\"}}");
     let cursor = r#"{"conversation_id":"c","generation_id":"g","hook_event_name":"stop","cursor_version":"3.7.19","status":"completed","loop_count":0}"#;
-    // The text of a probe under an ordinary event; and Cursor's hook under an entry that names a probe.
+    // The text of a probe under an ordinary event, and Cursor's hook under an entry with a probe's argument.
     for (event, body) in
         [("stop".to_owned(), probe.as_str()), (format!("hookspan-doctor-{digits}"), cursor)]
     {
@@ -302,7 +303,7 @@ fn one_cause_is_one_finding() {
     let genuine = fs::read(&program).unwrap();
     fs::remove_file(&program).unwrap();
     only(&world, "program.missing", "problem");
-    // Another version: it is recorded as installed, and works.
+    // Another version that is recorded as installed and works.
     fs::write(&program, [genuine.as_slice(), b"\n"].concat()).unwrap();
     mode(&program, 0o755);
     only(&world, "program.outdated", "warning");
@@ -406,7 +407,7 @@ fn every_fault_of_a_hooks_json_is_found_with_its_place() {
     assert_eq!(world.run(&["doctor"]).code, 0);
 }
 
-/// A Cursor from the desktop does not have the variables of the shell in which `doctor` runs.
+/// A Cursor started from the desktop does not have the variables of the shell in which `doctor` runs.
 #[test]
 fn variables_of_the_shell_do_not_hide_where_hooks_go() {
     let world = World::new();
@@ -452,7 +453,7 @@ fn another_account_with_a_bare_environment_is_served_as_well() {
     assert_eq!(finished.code, 0, "{finished:#?}");
     assert!(finished.stdout.contains("All 15 hook commands work"), "{finished:#?}");
     assert!(tree(&home) == before, "something changed");
-    // Root gets a warning about a program that another account can replace, and does not run it.
+    // Root is warned about a program that another account can replace, and does not run it.
     let dir = home.join(".local/state/hookspan");
     let mut command = Command::new(&program);
     command.env_clear().env("HOME", &home).env("PATH", "/usr/bin:/bin").current_dir(&home);
@@ -502,13 +503,13 @@ impl Sink {
         Self { url, bodies }
     }
 
-    /// Requests with spans: `doctor` tries a destination by an empty one.
+    /// Number of requests with spans. `doctor` tests a destination with an empty request.
     fn bodies(&self) -> usize {
         self.bodies.lock().unwrap().iter().filter(|body| body.len() > 64).count()
     }
 }
 
-/// Requests of one connection, one after the other, until it is closed.
+/// Answers the requests of one connection, one after another, until it is closed.
 fn serve(mut stream: std::net::TcpStream, taken: &Mutex<Vec<Vec<u8>>>) {
     let mut bytes = Vec::new();
     let mut piece = [0; 64 << 10];

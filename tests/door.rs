@@ -1,4 +1,4 @@
-//! The door of the dashboard: who may enter, who may not, and what a refused attempt costs.
+//! Tests the door of the dashboard: who may enter, who may not, and what a refused attempt costs.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -19,11 +19,11 @@ fn address(collector: &Collector<'_>) -> SocketAddr {
     collector.url.strip_prefix("http://").unwrap().parse().unwrap()
 }
 
-/// Sends text and reads until the other side closes.
+/// Sends text, and reads until the other side closes the connection.
 fn talk(mut stream: impl std::io::Read + std::io::Write, text: &str) -> String {
     stream.write_all(text.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    // A connection that is cut tells by what it said before.
+    // A connection that is cut off is judged by what it said before.
     drop(stream.read_to_end(&mut answer));
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -76,7 +76,7 @@ fn another_account_gets_nothing_even_with_a_token_that_it_stole() {
         assert!(answer.contains("another-account") && answer.contains("allow_uids"), "{answer}");
         assert!(!answer.contains("\"items\""), "{answer}");
     }
-    // The owner's own connection with the same words is answered.
+    // The owner's own connection is answered for the same request.
     let mine = talk(TcpStream::connect(at).unwrap(), &request(&at.to_string(), &bearer));
     assert!(mine.starts_with("HTTP/1.1 200 "), "{mine}");
     // Neither the socket nor anything in the state directory can be opened.
@@ -112,7 +112,7 @@ fn a_thousand_half_open_connections_cost_little_end_and_keep_nobody_out() {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
     };
-    // What serves one page is there before it is counted.
+    // Everything needed to serve one page exists before it is counted.
     for path in ["sessions", "health", "overview?from_us=0"] {
         collector.get(path).unwrap();
     }
@@ -123,7 +123,7 @@ fn a_thousand_half_open_connections_cost_little_end_and_keep_nobody_out() {
     for n in 0..1_000 {
         let Ok(mut stream) = TcpStream::connect(address(&collector)) else { break };
         stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
-        // Every second one sends as much as it may, and never an end.
+        // Every second one sends as much as it may without ever completing a request.
         if n % 2 == 0 {
             drop(stream.write_all(head.as_bytes()));
         }
@@ -273,7 +273,7 @@ fn a_unix_socket_serves_commands_and_proxies_and_goes_with_the_collector() {
     let token = world.ok(&["token", "create", "proxy"]);
     let bearer = format!("Authorization: Bearer {}\r\n", token.trim());
     assert!(ask("localhost", &bearer).starts_with("HTTP/1.1 200 "));
-    // A killed collector leaves its socket, and the next one takes it over.
+    // A killed collector leaves its socket behind, and the next one takes over.
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(path.exists());
@@ -348,7 +348,7 @@ fn no_code_is_in_arguments_logs_or_what_is_no_terminal() {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let world = world.with_env("PATH", path);
     let collector = Collector::start(&world);
-    // This browser reads the page and never signs in, like one that may not read the file.
+    // This browser reads the page without ever signing in, like a browser that may not read the file.
     let opened = world.run(&["open"]);
     assert!(opened.stderr.contains("open --print"), "{opened:#?}");
     let arguments = fs::read_to_string(&seen).unwrap();

@@ -1,4 +1,4 @@
-//! OTLP backends that nobody here wrote.
+//! Tests with OTLP backends of others.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use e2e_support::wait::eventually;
 use e2e_support::world::World;
 use e2e_support::{player, skip, verify};
 
-/// A turn waits two seconds and a session five before they leave.
+/// Spans of a turn are sent after two seconds, and those of a session after five.
 const SETTLED: Duration = Duration::from_secs(90);
 
 #[test]
@@ -50,8 +50,8 @@ fn jaeger_receives_the_same_spans_over_grpc() {
     }
 }
 
-/// Off loopback gzip is the default, and grpc-go answers in gzip whoever sent gzip. Each time a new receiver: spans of the
-/// same stream have the same ids.
+/// For receivers off loopback, gzip is the default, and grpc-go answers in gzip if it received gzip. Each test uses a
+/// new receiver, because spans of the same stream have the same ids.
 #[test]
 fn jaeger_receives_the_same_spans_by_this_machines_own_name() {
     for (is_grpc, is_away, compression) in [
@@ -72,7 +72,7 @@ fn jaeger_receives_the_same_spans_by_this_machines_own_name() {
     }
 }
 
-/// What people get wrong most often, against a real receiver: nothing is lost, and the probe says what to change.
+/// The mistakes that people make most often, with a real receiver: nothing is lost, and the probe says what to change.
 #[test]
 fn mixed_up_ports_lose_nothing_and_are_told_by_name() {
     let receiver = match Receiver::jaeger() {
@@ -172,7 +172,7 @@ fn receives_the_same(receiver: &Receiver, endpoint: &str, protocol: &str) {
     receives_compressed(receiver, endpoint, protocol, None);
 }
 
-/// The same with this word for compression; `None`: as is usual for the address.
+/// The same with this value for compression. `None` means the default for the address.
 fn receives_compressed(
     receiver: &Receiver,
     endpoint: &str,
@@ -192,7 +192,7 @@ fn receives_compressed(
     assert_eq!(spans::orphans(&received), Vec::<&Span>::new());
 }
 
-/// Kills while turns leave, and again between the last request and its answer, if chance has it so.
+/// Kills the collector while turns are being sent, and possibly between the last request and its answer.
 fn survives_kills(receiver: &Receiver) {
     let world = exporting_world(&receiver.http, "http/protobuf");
     let fixture = ended(Fixture::own().settle_in(&world));
@@ -200,7 +200,7 @@ fn survives_kills(receiver: &Receiver) {
         let collector = Collector::start(&world);
         bodies.iter().for_each(|body| player::play_one(&world, body));
         let before = receiver.spans(&[]).len();
-        // Wait until something is sent, or until it is clear that nothing of this part can be.
+        // Waits until something is sent, or until nothing of this part can be sent any more.
         let patience = std::time::Instant::now();
         eventually("an export, or the end of the wait for one", SETTLED, || {
             let moved = receiver.spans(&[]).len() > before;
@@ -239,7 +239,7 @@ fn received_everything(world: &World, receiver: &Receiver) -> Vec<Span> {
     })
 }
 
-/// What a destination with the default content policy is to get.
+/// The spans that a destination with the default content policy must get.
 fn sent(world: &World) -> Vec<Span> {
     let arguments = ["export", "--all", "--format", "otlp-json", "--content", "metadata"];
     spans::from_otlp_json(&world.ok(&arguments))
@@ -251,7 +251,7 @@ fn exporting_world(endpoint: &str, protocol: &str) -> World {
         .with_env("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 }
 
-/// The stream with a `sessionEnd`, so that the session's own span becomes final too.
+/// The stream with a `sessionEnd`, so that the session's own span becomes final as well.
 fn ended(mut fixture: Fixture) -> Fixture {
     let root = fixture.text("root");
     let body = format!(

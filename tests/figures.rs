@@ -1,4 +1,5 @@
-//! Figures of single inputs: inputs that were wrong once, and inputs of other programs and machines.
+//! Checks the figures for single inputs: inputs that were once handled wrongly, and inputs of other programs and
+//! machines.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,7 +90,7 @@ fn a_child_of_no_known_parent_counts_the_same_everywhere_and_says_so() {
 
 #[test]
 fn an_import_gives_the_same_in_whatever_parts_it_comes() {
-    // Sessions that overlap, with delegations: 1,000 hooks are a batch of an import.
+    // Sessions that overlap, with delegations. An import makes a batch of 1,000 hooks.
     let mut all: Vec<Hook> =
         (0..90).flat_map(|seed| hooks(&story(seed, 1), Ways::default())).collect();
     all.sort_by_key(|hook| hook.at);
@@ -105,7 +106,7 @@ fn an_import_gives_the_same_in_whatever_parts_it_comes() {
         for group in ["tool", "model", "kind", "project"] {
             shown.push(world.json(&["stats", "--group", group, "--days", "3660", "--json"]));
         }
-        // The tables say whose child each conversation is, and below which call.
+        // The tables tell whose child each conversation is, and below which call.
         (shown, tables(&world.state().join("hookspan.db")))
     };
     let (shown, whole) = told(all.len());
@@ -146,7 +147,7 @@ fn a_child_that_is_imported_alone_is_in_the_session_that_asked_for_it() {
     all.splice(3..3, call);
     let whole = told(&[&all]);
     assert_eq!(whole, [json!("c1"), json!(1), json!(1), json!(1)]);
-    // Between two parts the machine's clock says that months have passed.
+    // Between two parts, the machine's clock advances by months.
     assert_eq!(told(&[&all[..3], &all[3..5], &all[5..]]), whole);
     assert_eq!(told(&[&all[..3], &all[3..4], &all[4..5], &all[5..]]), whole);
 }
@@ -251,12 +252,12 @@ fn durations_in_odd_forms_are_lengths_or_unknown_and_never_nonsense() {
         (json!({"duration": 1_500}), json!(1_500_000)),
         (json!({"duration_ms": 1_500}), json!(1_500_000)),
         (json!({"duration": 0.25}), json!(250)),
-        // Not told, or no number: from the first hook to the last.
+        // The duration is missing or not a number, so the time between the first and the last hook is used.
         (json!({}), json!(2_000_000)),
         (json!({"duration": null}), json!(2_000_000)),
         (json!({"duration": "soon"}), json!(2_000_000)),
         (json!({"duration": -5}), json!(2_000_000)),
-        // The value is longer than the call was open, so it is in another unit or means something else.
+        // The value is longer than the call was open. It has another unit, or means something else.
         (json!({"duration": 1_500_000_000_u64}), json!(2_000_000)),
         (json!({"duration": 1e300}), json!(2_000_000)),
     ] {
@@ -318,21 +319,21 @@ fn tokens_that_hosts_leave_out_are_unknown_and_cached_ones_count_once() {
         response.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         response
     };
-    // 3.3: the response has both, the stop none.
+    // Version 3.3: the response has the counts, the stop has none.
     assert_eq!(
         session(with(json!({"input_tokens": 13_431, "output_tokens": 67})), json!({})),
         [json!(13_431), json!(67), none.clone(), none.clone()]
     );
-    // 3.8: both have the same, and it counts once.
+    // Version 3.8: both have the same counts, which must count once.
     let both = json!({"input_tokens": 17_674, "output_tokens": 220});
     assert_eq!(
         session(with(both.clone()), both),
         [json!(17_674), json!(220), none.clone(), none.clone()]
     );
-    // The CLI of June 2026: input includes both cache parts, and the parts are no more of it.
+    // The CLI of June 2026: input includes both cache parts, which must not be added again.
     let cached = json!({"input_tokens": 23_666, "output_tokens": 5, "cache_read_tokens": 23_617, "cache_write_tokens": 47});
     assert_eq!(session(text.clone(), cached), [json!(23_666), json!(5), json!(23_617), json!(47)]);
-    // None said any: unknown, and 0 where that is said.
+    // If no hook reports a count it is unknown; a reported 0 is 0.
     assert_eq!(
         session(text.clone(), json!({})),
         [none.clone(), none.clone(), none.clone(), none.clone()]
@@ -346,7 +347,7 @@ fn tokens_that_hosts_leave_out_are_unknown_and_cached_ones_count_once() {
 #[test]
 fn a_turn_belongs_to_the_utc_day_it_began_in_whatever_the_time_zone() {
     let world = World::new().with_env("TZ", "America/New_York");
-    // The clocks go back in New York at 06:00 UTC of 2026-11-01; and 23:59:30 UTC is another day in Europe.
+    // In New York the clocks go back at 06:00 UTC of 2026-11-01; and 23:59:30 UTC is another day in Europe.
     let days = [1_793_512_799_000_u64, 1_793_516_399_000, 1_793_577_570_000];
     for (number, start) in days.into_iter().enumerate() {
         let id = format!("c{number}");
@@ -368,7 +369,7 @@ fn a_turn_belongs_to_the_utc_day_it_began_in_whatever_the_time_zone() {
     assert_eq!(time["total"]["active_us"], 180_000_000);
     let row = collector.get(&format!("latency?group=tool&{period}")).unwrap()["items"][0].clone();
     assert_eq!((&row["n"], &row["total_us"]), (&json!(3), &json!(147_000_000)));
-    // `to` includes its day, and the next day has none.
+    // `to` includes its whole day and nothing of the next.
     let of = |from: &str, to: &str| {
         let words = ["sessions", "--json", "--from", from, "--to", to];
         world.json(&words).as_array().map(Vec::len)
@@ -406,7 +407,7 @@ fn a_call_of_claude_code_has_the_length_that_its_hook_measured() {
     let mut post = bash.clone();
     post["duration_ms"] = json!(4_187);
     post["tool_response"] = json!({"stdout": "", "stderr": "", "interrupted": false});
-    // A post alone, without id, input and length.
+    // A lone post hook without id, input and duration.
     let alone = json!({"tool_name": "Grep", "tool_result": "3 files"});
     import(
         &world,

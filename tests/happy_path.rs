@@ -92,7 +92,7 @@ fn sigterm_ends_the_collector_within_a_second_of_work() {
     player::play(&world, &fixture);
     let (status, took) = collector.stop();
     assert_eq!(status.code(), Some(0));
-    // Ten times the promise: this machine may be busy with other tests.
+    // Ten times the promised time, because this machine may be busy with other tests.
     assert!(took.as_secs() < 10, "it took {took:?}");
     Collector::start(&world).committed(fixture.bodies.len());
 }
@@ -121,7 +121,7 @@ fn import_and_rebuild(fixture: &Fixture) {
     wait_for_the_last_answer(&live_world);
     let live_spans = verify::exported(&live_world);
 
-    // The very bytes that were played: a call without an id of its own is known by its input, paths included.
+    // Exactly the bytes that were played: a call without an id is identified by its input, including paths.
     let world = World::new();
     let file = live.path.to_str().unwrap();
     let events = fixture.number("events");
@@ -139,7 +139,7 @@ fn import_and_rebuild(fixture: &Fixture) {
     assert_eq!(verify::otlp_json(&world), before, "rebuild changed the export");
 }
 
-/// A child's proof is looked for on disk a moment after its hooks: wait until the tree is complete.
+/// A child's proof is searched on disk a moment after its hooks. Waits until the tree is complete.
 #[track_caller]
 fn wait_for_the_last_answer(world: &World) {
     eventually("the turn has ended and the child is bound", SOON, || {

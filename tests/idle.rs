@@ -1,4 +1,4 @@
-//! While nothing happens the collector sleeps, and holds little.
+//! Tests that the collector sleeps and needs little memory while nothing happens.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use e2e_support::player;
 use e2e_support::wait::{eventually, pause};
 use e2e_support::world::World;
 
-/// Measured: 0.2, and once in a minute some more.
+/// The measured rate is 0.2, with some more once per minute.
 const WAKE_UPS_A_SECOND: f64 = 2.0;
-/// Memory that is the process's own: measured 10,700 KiB, of which the tables by which secrets are found are a good part. With
+/// Maximum private memory. Measured: 10,700 KiB, a good part of it for the tables with which secrets are found. With
 /// huge pages it was more than twice as much.
 const OWN_KIB: u64 = 16 << 10;
 
@@ -22,7 +22,7 @@ fn a_collector_with_nothing_to_do_sleeps_and_holds_little() {
     let fixture = Fixture::own().settle_in(&world);
     player::play(&world, &fixture);
     collector.committed(fixture.bodies.len());
-    // Work after hooks takes time: turns settle, texts are indexed.
+    // The work after hooks takes time: turns settle, texts are indexed.
     eventually("it sleeps", Duration::from_secs(60), || {
         let (before, since) = (wake_ups(&collector), Instant::now());
         pause(Duration::from_secs(2));
@@ -35,7 +35,7 @@ fn a_collector_with_nothing_to_do_sleeps_and_holds_little() {
     assert!(own <= OWN_KIB, "{own} KiB");
 }
 
-/// How often its threads have begun to run after a wait.
+/// How often the collector's threads have started to run after a wait.
 fn wake_ups(collector: &Collector<'_>) -> u64 {
     let threads = fs::read_dir(format!("/proc/{}/task", collector.pid().as_raw_nonzero())).unwrap();
     let of = |path| line(path, "voluntary_ctxt_switches:");
@@ -46,7 +46,7 @@ fn own_kib(collector: &Collector<'_>) -> u64 {
     line(format!("/proc/{}/status", collector.pid().as_raw_nonzero()).into(), "RssAnon:")
 }
 
-/// The number in that line; 0 when the thread has ended.
+/// The number in that line; 0 if the thread has ended.
 fn line(path: std::path::PathBuf, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");

@@ -1,5 +1,5 @@
-//! `import` of real-life files: logs of audit scripts, archives, other encodings; and files that are refused before anything is
-//! stored.
+//! Tests `import` of real-life files: logs of audit scripts, archives, other encodings; and files that are refused
+//! before anything is stored.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use e2e_support::fixture::Fixture;
 use e2e_support::world::{Finished, World};
 use e2e_support::{binaries, machine, skip, verify};
 
-/// A log as the audit script of Cursor's documentation writes it, one hook a second.
+/// A log in the form of the audit script in Cursor's documentation, one hook per second.
 fn audit_log(fixture: &Fixture) -> String {
     let lines = fixture.bodies.iter().enumerate().map(|(second, body)| {
         let (minute, second) = (second / 60, second % 60);
@@ -178,7 +178,7 @@ fn what_is_not_understood_is_counted_by_kind_and_never_quoted_in_the_answer() {
     assert_eq!(answer["malformed"], 2);
 }
 
-/// Somebody who is not root: permissions hold for them.
+/// An account that is not root, for which permissions count.
 #[test]
 fn another_user_imports_and_prunes_what_is_theirs_alone() {
     if let Err(reason) = machine::root() {

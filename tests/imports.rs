@@ -1,4 +1,4 @@
-//! Who may know whom. Reads the paths that each file names and holds them against the table in ARCHITECTURE.md.
+//! Checks who may know whom: reads the paths that each file names, and compares them with the table in ARCHITECTURE.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -88,7 +88,7 @@ fn imports(folder: &str) -> Imports {
     sources.iter().map(|(module, text)| (module.clone(), names(module, text))).collect()
 }
 
-/// The top-level folders and files of a crate, with the others that they name.
+/// The top-level folders and files of a crate, each with the others that it names.
 fn rooms(name: &str, files: &Imports) -> Imports {
     let room = |module: &str| format!("{name}/{}", module.split('/').next().unwrap());
     let mut rooms = Imports::new();
@@ -149,7 +149,7 @@ fn shipped(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Every path in `text` that begins with `crate::` or `super::`, braces opened.
+/// Every path in `text` that begins with `crate::` or `super::`, with nested braces expanded.
 fn paths(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for start in ["crate::", "super::"] {
@@ -180,7 +180,7 @@ fn open<'a>(text: &'a str, prefix: &str, found: &mut Vec<String>) -> &'a str {
             return rest.get(1..).unwrap_or_default();
         }
         let after = open(rest, &prefix, found);
-        // `as NAME`, and whatever stands before the next part.
+        // Skips `as NAME` and anything else before the next part.
         let skip = after.find([',', '}']).unwrap_or(after.len());
         rest = &after[skip..];
     }

@@ -12,7 +12,8 @@ use e2e_support::fixture::Fixture;
 use e2e_support::player::{self, Reply};
 use e2e_support::world::World;
 
-/// A file somebody wrote by hand: comments, a trailing comma, odd spacing, an entry on an event that is ours too.
+/// A file that somebody wrote by hand: with comments, a trailing comma, odd spacing, and an entry for one of our
+/// events.
 const FOREIGN: &str = r#"{
   // my hooks
   "version": 1,

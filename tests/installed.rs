@@ -1,4 +1,5 @@
-//! The entries of `install` work where Cursor runs them: in a bare environment, under any path, beside existing files.
+//! Tests that the entries of `install` work where Cursor runs them: in a bare environment, under any path, beside
+//! existing files.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,8 +17,8 @@ use e2e_support::world::{Finished, World};
 
 const PAYLOAD: &str = r#"{"conversation_id":"8d3f0c52-0000-4000-8000-000000000001","generation_id":"g","hook_event_name":"stop","status":"completed","cursor_version":"3.18.25"}"#;
 
-/// Ways to name a state directory, and variables that only a shell has. From the desktop the hook must reach the directory in
-/// each case.
+/// Ways to name a state directory, and variables that only a shell has. A hook started from the desktop must reach the
+/// directory in each case.
 #[test]
 fn hooks_of_a_desktop_reach_the_state_directory_however_it_was_named() {
     for (variable, expected) in [
@@ -151,7 +152,7 @@ fn what_is_no_regular_file_is_refused_by_name_and_stays() {
         make();
         let before = path.symlink_metadata().unwrap();
         for command in ["install", "uninstall"] {
-            // Waiting for the FIFO would never end: `timeout` would end it with 124.
+            // Waiting for the FIFO would never end. `timeout` would then end the command with 124.
             let mut below = world.command(Path::new("timeout"));
             let below = below.arg("60").arg(world.hookspan()).args([command, "--yes"]);
             let refused = Finished::from(below.output().unwrap());
@@ -203,7 +204,7 @@ fn another_accounts_file_is_refused_and_ones_own_is_installed() {
     assert!(refused.stderr.contains("belongs to another account (uid 0)"), "{refused:#?}");
     assert!(!home.join(".local").exists());
 
-    // A folder that cannot be written stops the installation before it makes anything.
+    // A folder that cannot be written stops the installation before it creates anything.
     std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
     fs::set_permissions(home.join(".cursor"), fs::Permissions::from_mode(0o500)).unwrap();
     let refused = hookspan(&["install", "--yes"]);
@@ -271,7 +272,8 @@ fn an_edit_made_while_install_asks_is_kept() {
     assert_eq!(fs::read_to_string(&path).unwrap(), edited);
 }
 
-/// "Text file busy" ends a hook with exit code 126. Each round puts another program in place, then the right one again.
+/// "Text file busy" would end a hook with exit code 126. Each round installs another program, and then the right one
+/// again.
 #[test]
 fn hooks_that_run_while_the_program_is_replaced_all_answer() {
     const ROUNDS: usize = 60;
@@ -299,7 +301,7 @@ fn hooks_that_run_while_the_program_is_replaced_all_answer() {
             })
             .collect();
         for _ in 0..ROUNDS {
-            // By another process: a child that this one forks would hold our descriptor open for writing.
+            // Done by another process, because a child forked by this one would keep our descriptor open for writing.
             let script =
                 "cp \"$1\" \"$2\" && printf x >> \"$2\" && chmod 755 \"$2\" && mv \"$2\" \"$1\"";
             let mut damage = world.command(Path::new("/bin/sh"));
@@ -411,7 +413,7 @@ fn a_projects_uninstall_and_another_directorys_leave_the_service_alone() {
     assert!(calls().contains("--user disable --now hookspan.service\n"), "{}", calls());
 }
 
-/// What systemd itself says of the unit.
+/// What systemd's own tool says about the unit.
 #[test]
 fn systemd_accepts_the_unit() {
     let test = "systemd_accepts_the_unit";
@@ -540,8 +542,8 @@ fn the_copy_of_before_stays_when_somebody_edited_the_file() {
     assert!(gone.stderr.contains(kept.path().to_str().unwrap()), "{gone:#?}");
 }
 
-/// A `PATH` whose `systemctl` writes its arguments to the file `calls` and does nothing: the machine's own services are not
-/// the test's.
+/// A `PATH` with a `systemctl` that writes its arguments to the file `calls` and does nothing, so that the test leaves
+/// the machine's services alone.
 fn without_services(world: &World) -> String {
     let folder = world.scratch("services");
     fs::create_dir(&folder).unwrap();
@@ -552,7 +554,7 @@ fn without_services(world: &World) -> String {
     format!("{}:/usr/bin:/bin", folder.display())
 }
 
-/// What Cursor does with a command on POSIX systems: the payload stands behind it in a here-document.
+/// What Cursor does with a command on POSIX systems: it adds the payload in a here-document.
 fn heredoc(command: &str) -> String {
     format!("{command} <<'CURSOR_HOOK_EOF'\n{PAYLOAD}\nCURSOR_HOOK_EOF\n")
 }
@@ -586,7 +588,7 @@ fn machine_has(program: &str) -> bool {
     Command::new("which").arg(program).output().is_ok_and(|found| found.status.success())
 }
 
-/// What a terminal shows until `end` is there.
+/// What a terminal shows, up to `end`.
 #[track_caller]
 fn until(screen: &mut impl std::io::Read, end: &str) -> String {
     let (mut seen, mut byte) = (Vec::new(), [0]);

@@ -1,5 +1,5 @@
-//! End-to-end tests: the real binaries, driven from outside. A rule is proved at the lowest level where it can fail; what is
-//! here proves that the parts are wired together.
+//! End-to-end tests: they drive the real programs from outside. A rule is tested at the lowest level at which it can
+//! fail. The tests here show that the parts work together.
 
 #![cfg(unix)]
 #![expect(
@@ -7,38 +7,39 @@
     reason = "helpers of tests: a panic with the value is the failure report"
 )]
 
-/// The whole way of one session: shim, journal, store, every way out; the same again by `import` and after `rebuild`.
+/// The whole way of one session: shim, journal, store and every way out; and the same by `import` and after `rebuild`.
 mod happy_path;
-/// The collector is not there while hooks happen.
+/// Hooks happen while no collector runs.
 mod offline;
-/// Nor is the state directory, or it is not ours, or the disk is full before the first start.
+/// The state directory is missing too, or belongs to another user, or the disk is full before the first start.
 mod no_directory;
-/// SIGKILL at any moment loses nothing and doubles nothing; and the harness would see it.
+/// SIGKILL at any moment neither loses nor doubles anything, and the harness would notice if it did.
 mod crash;
 /// The same and worse, in small versions of the campaigns.
 mod campaigns;
-/// Every figure is right, and the same wherever it stands: an independent model decides what is true.
+/// Every figure is right, and the same wherever it is shown. An independent model decides what is true.
 mod oracle;
 /// A collector is told to end while it starts.
 mod signals;
 /// Databases that were moved aside are salvaged although reads fail, and can be deleted while a collector runs.
 mod damaged;
-/// Figures of single inputs that were wrong once, or that other programs send.
+/// Figures for single inputs that were once handled wrongly, or that other programs send.
 mod figures;
-/// What came of sessions, the digest, and now in a terminal.
+/// The outcome of sessions, the digest, and what runs now, in a terminal.
 mod terminal;
 /// Nothing happens.
 #[cfg(target_os = "linux")]
 mod idle;
-/// What arrives is broken, too large, or in the way.
+/// Input that is broken or too large, and files that are in the way.
 mod bad_input;
-/// `install` and `uninstall` are exact inverses and leave strangers' entries alone.
+/// `install` and `uninstall` are exact inverses, and do not touch the entries of others.
 mod install;
 /// What `install` writes works where Cursor runs it.
 mod installed;
-/// `doctor` sees what is wrong, once, and changes nothing; `status` says by its exit code whether all is recorded and sent.
+/// `doctor` reports each problem once and changes nothing. The exit code of `status` tells whether everything is
+/// recorded and sent.
 mod doctor;
-/// OTLP backends that nobody here wrote receive the same spans.
+/// OTLP backends of others receive the same spans.
 mod export;
 /// The pages in a real browser.
 mod dashboard;
@@ -47,10 +48,10 @@ mod door;
 /// The same machine has a second account.
 #[cfg(target_os = "linux")]
 mod second_account;
-/// What the collector gives up, and that it works all the same.
+/// The rights that the collector gives up, and that it works without them.
 #[cfg(target_os = "linux")]
 mod sandbox;
-/// What is deleted is in no file any more, and what is exported does nothing.
+/// Deleted data is in no file any more, and exported files are harmless.
 mod privacy;
 /// Deletion by age: `prune` and retention, including hooks without a session.
 mod retention;
@@ -66,5 +67,5 @@ mod tidy;
 mod dependencies;
 /// None of that has a known fault.
 mod advisories;
-/// Who may know whom among rooms and files.
+/// Which rooms and files may know which.
 mod imports;

@@ -1,4 +1,4 @@
-//! `hookspan mcp` as an agent's host speaks to it: JSON-RPC, one message a line, over standard input and output.
+//! Tests `hookspan mcp` as an agent's host uses it: JSON-RPC, one message per line, over standard input and output.
 
 use serde_json::json;
 

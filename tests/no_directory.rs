@@ -1,5 +1,6 @@
-//! Hooks when the state directory is missing, closed, full or another user's. Each case ends with a collector: accepted hooks
-//! are stored exactly once or counted. Where neither is possible, RELIABILITY.md and the test say so.
+//! Tests hooks when the state directory is missing, closed, full or another user's. At the end of each case, a
+//! collector must have stored each accepted hook exactly once, or counted it. If neither is possible, RELIABILITY.md
+//! and the test say so.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,12 +19,12 @@ const NOBODY: u32 = 65_534;
 const STRANGER: u32 = 1;
 const HOOKS: u64 = 6;
 
-/// The fate of hooks without a run-time directory.
+/// What happens to hooks without a run-time directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Without {
     Stored,
     Counted,
-    /// Neither: no place is left that belongs to the user.
+    /// Neither stored nor counted, because no place is left that belongs to the user.
     Gone,
 }
 
@@ -32,7 +33,7 @@ enum Without {
 struct Situation {
     name: &'static str,
     make: fn(&Place<'_>) -> Result<Option<Mounted>, String>,
-    /// What a person does about it before starting a collector.
+    /// What a person repairs before starting a collector.
     repair: fn(&Place<'_>),
     without: Without,
     /// Root is kept out by no mode.
@@ -283,7 +284,7 @@ fn try_out(
     Ok(())
 }
 
-/// So many of the accepted hooks are stored, each once and byte for byte.
+/// Checks that this number of the accepted hooks are stored, once each and byte for byte.
 #[track_caller]
 fn account(name: &str, ledger: &Ledger, bodies: &[Vec<u8>], stored: u64) {
     let mut comparison = ledger.comparison();
@@ -312,7 +313,7 @@ fn a_collector_whose_directory_is_deleted_or_moved_ends_and_the_next_one_has_the
         if moved {
             fs::rename(world.state(), world.scratch("moved")).unwrap();
         } else {
-            // The collector may make a file in it at this moment.
+            // The collector may be creating a file in it at this moment.
             eventually("the directory is deleted", SOON, || {
                 match fs::remove_dir_all(world.state()) {
                     Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
@@ -338,13 +339,14 @@ fn a_collector_whose_directory_is_deleted_or_moved_ends_and_the_next_one_has_the
     }
 }
 
-/// File systems that lack what a collector needs: hooks are kept, the reason is told, and a collector elsewhere has them.
+/// File systems that lack something a collector needs. Hooks are kept, the reason is shown, and a collector elsewhere
+/// gets the hooks.
 #[test]
 fn a_file_system_that_lacks_something_is_named_and_costs_no_hook() {
     if let Err(why) = machine::tool("strace") {
         return skip::skip("file systems that lack something", &why);
     }
-    // As 9p and virtiofs answer, a FUSE program without `fsync`, and vfat.
+    // The answers of 9p and virtiofs, of a FUSE program without `fsync`, and of vfat.
     for (calls, error, files, said) in [
         ("mmap", "ENODEV", &["hookspan.db-shm"][..], "gives programs no shared memory"),
         ("fsync,fdatasync", "EINVAL", &["hookspan.db", "hookspan.db-wal"], "does not sync files"),
@@ -386,7 +388,7 @@ fn a_file_system_that_lacks_something_is_named_and_costs_no_hook() {
     }
 }
 
-/// Two hundred hooks and a collector make the same directory at the same moment.
+/// Two hundred hooks and a collector create the same directory at the same moment.
 #[test]
 fn two_hundred_hooks_and_a_collector_begin_together() {
     let donor = World::new();

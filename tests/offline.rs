@@ -1,4 +1,4 @@
-//! The collector is not there while hooks happen.
+//! Tests hooks that happen while no collector runs.
 
 use e2e_support::collector::Collector;
 use e2e_support::fixture::Fixture;

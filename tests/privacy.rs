@@ -1,4 +1,4 @@
-//! Deleted data is in no file any more, and exported data is harmless.
+//! Tests that deleted data is in no file any more, and that exported files are harmless.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const OTHER: &str = "walrusvaduz";
 
 #[test]
 fn a_deleted_session_is_in_no_byte_of_any_file() {
-    // Nobody listens there: requests stay in the queue.
+    // Nobody listens at the destination, so requests stay in the queue.
     let world = World::new();
     world.write_config(
         "[[destination]]\nname = \"nowhere\"\nendpoint = \"http://127.0.0.1:1\"\ncontent = \"full\"\n\
@@ -34,7 +34,7 @@ fn a_deleted_session_is_in_no_byte_of_any_file() {
     collector.committed(2 * session(DELETED, MARKER).len());
     let needles =
         eventually("it is in the journal, the index, the database and the queue", SOON, || {
-            // Bodies are compressed: what stands for them is a piece of their own bytes.
+            // Bodies are compressed, so pieces of their compressed bytes are searched for.
             let mut needles = vec![MARKER.as_bytes().to_vec(), DELETED.as_bytes().to_vec()];
             needles.extend(blobs(&world, MARKER)?);
             let journal = places(&world, &needles[..1]);
@@ -60,7 +60,7 @@ fn a_deleted_session_is_in_no_byte_of_any_file() {
     assert_eq!(places(&world, &needles), Vec::<String>::new(), "right after the answer");
     assert!(!places(&world, &[OTHER.as_bytes().to_vec()]).is_empty(), "the other one has gone too");
 
-    // Neither an orderly end nor the next start brings it back.
+    // Neither an orderly end nor the next start may bring it back.
     collector.stop();
     assert_eq!(places(&world, &needles), Vec::<String>::new(), "after the end");
     let collector = Collector::start(&world);
@@ -92,7 +92,8 @@ fn hostile_text_is_text_in_the_page_that_is_exported() {
     let served = collector.get_text(&address).unwrap();
     for page in [command, served] {
         assert_eq!(foreign_markup(&page), Vec::<String>::new());
-        // A part of each text is present: the page is not harmless merely because the text is missing.
+        // A part of each text must be on the page. Otherwise the page could be harmless only because the text is
+        // missing.
         for number in 0..texts.len() {
             assert!(page.contains(&format!("case{number}:")), "case {number} is not in the page");
         }
@@ -136,7 +137,7 @@ fn session(root: &str, word: &str) -> Vec<(&'static str, Value)> {
     .collect()
 }
 
-/// A session whose calls hold these texts, each JSON as it stands in a file: lone surrogates have no other form.
+/// A session whose calls contain these texts. Each is given as JSON text, because lone surrogates have no other form.
 fn session_of(root: &str, texts: &[String]) -> Vec<(&'static str, String)> {
     let all = session(root, "PLACE");
     let mut hooks = Vec::new();
@@ -154,7 +155,7 @@ fn session_of(root: &str, texts: &[String]) -> Vec<(&'static str, String)> {
     hooks
 }
 
-/// The inside of the JSON strings of the pages' own corpus, and what a page could be tricked by.
+/// The contents of the JSON strings in the pages' corpus, and texts with which a page could be tricked.
 fn hostile() -> Vec<String> {
     let path = binaries::project().join("dashboard/web/tests/corpus/ansi.json");
     let corpus = fs::read_to_string(path).unwrap();
@@ -194,7 +195,7 @@ fn foreign_markup(page: &str) -> Vec<String> {
             foreign.push(piece.to_owned());
             continue;
         };
-        // Values apart: what is left between quotes are names.
+        // The values are removed. What remains between quotes are names.
         let names: String = inside.split('"').step_by(2).collect::<Vec<_>>().join(" ");
         let mut names =
             names.trim_start_matches('/').split([' ', '=']).filter(|name| !name.is_empty());
@@ -206,7 +207,7 @@ fn foreign_markup(page: &str) -> Vec<String> {
     foreign
 }
 
-/// Pieces of the stored bodies of a session, and of the requests that hold `word`.
+/// Pieces of the stored bodies of a session, and of requests that contain `word`.
 fn blobs(world: &World, word: &str) -> Result<Vec<Vec<u8>>, String> {
     let db = Connection::open_with_flags(
         world.state().join("hookspan.db"),
@@ -227,15 +228,15 @@ fn blobs(world: &World, word: &str) -> Result<Vec<Vec<u8>>, String> {
     if bodies.is_empty() || requests.is_empty() {
         return Err(format!("{} bodies and {} requests", bodies.len(), requests.len()));
     }
-    // The end of a short body is in one page with its row; past the headers that all of them share.
+    // The end of a short body is in one page together with its row, and after the headers that all bodies share.
     Ok(bodies.iter().map(|body| body[body.len().saturating_sub(40)..].to_vec()).collect())
 }
 
-/// Files of the state directory that hold one of `needles`.
+/// Files in the state directory that contain one of `needles`.
 fn places(world: &World, needles: &[Vec<u8>]) -> Vec<String> {
     let mut found = Vec::new();
     for path in files(&world.state()) {
-        // A file may go while they are listed.
+        // A file may disappear while the files are listed.
         let Ok(bytes) = fs::read(&path) else { continue };
         let holds = |needle: &Vec<u8>| bytes.windows(needle.len()).any(|window| window == needle);
         if needles.iter().any(holds) {

@@ -1,4 +1,5 @@
-//! Deletion by age: what it deletes and reports, and that no byte stays, for every way to start it.
+//! Tests deletion by age in every way in which it can be started: what it deletes and reports, and that no byte
+//! remains.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -64,7 +65,7 @@ fn play(world: &World, root: &str, word: &str) -> usize {
     hooks.len()
 }
 
-/// A piece of each compressed body: its end is contiguous.
+/// A piece of each compressed body. The end of a body is contiguous in the file.
 fn pieces(world: &World) -> Vec<Vec<u8>> {
     let path = world.state().join("hookspan.db");
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
@@ -74,12 +75,12 @@ fn pieces(world: &World) -> Vec<Vec<u8>> {
     rows.map(Result::unwrap).map(end).filter(|piece| piece.len() > 12).collect()
 }
 
-/// Files of the state directory that hold one of `needles`.
+/// Files in the state directory that contain one of `needles`.
 fn places(world: &World, needles: &[Vec<u8>]) -> Vec<String> {
     let mut found = Vec::new();
     for path in files(&world.state()) {
         let Ok(bytes) = fs::read(&path) else { continue };
-        // The ballast: looked at once, and not for each needle.
+        // The ballast consists of zeros. It is read once, and not once per needle.
         if bytes.iter().all(|byte| *byte == 0) {
             continue;
         }
@@ -126,7 +127,7 @@ fn prune_leaves_no_byte_in_any_file_of_anything_that_was_ever_kept() {
     indexed(&world, word);
     collector.stop();
     let needles: Vec<_> = [vec![word.as_bytes().to_vec()], pieces(&world)].concat();
-    // Remains of a killed import, a torn write and a damaged database.
+    // Remains of a killed import, of a torn write, and of a damaged database.
     let damaged = world.state().join("damaged-1700000000000000000");
     fs::create_dir(&damaged).unwrap();
     for (name, text) in [

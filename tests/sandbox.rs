@@ -1,4 +1,5 @@
-//! What the running collector gives up, and that it does its work all the same. All other tests run a collector with the sandbox on, too.
+//! Tests which rights the running collector gives up, and that it works without them. All other tests run a collector
+//! with the sandbox on as well.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,7 +15,7 @@ use e2e_support::wait::{SOON, eventually};
 use e2e_support::world::World;
 use serde_json::Value;
 
-/// What every thread of a process says in its `status`.
+/// What the `status` of every thread of a process says about new privileges.
 fn no_new_privileges(pid: i32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks
@@ -35,7 +36,7 @@ fn said_by_doctor(world: &World) -> String {
 
 #[test]
 fn a_collector_in_its_sandbox_does_all_its_work() {
-    // A receiver, which tells that somebody came.
+    // A receiver that tells whether somebody connected.
     let receiver = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = receiver.local_addr().unwrap().port();
     let (came, requests) = mpsc::channel();
@@ -64,7 +65,7 @@ fn a_collector_in_its_sandbox_does_all_its_work() {
     assert!(said.contains("no new privileges"), "{said}");
     eprintln!("{said}");
 
-    // Hooks, an import beside it, a search, a file, a deletion, a delivery.
+    // Hooks, an import at the same time, a search, a file, a deletion, a delivery.
     let fixture = Fixture::own().settle_in(&world);
     player::play(&world, &fixture);
     collector.committed(fixture.bodies.len());
@@ -106,7 +107,7 @@ fn the_sandbox_can_be_switched_off() {
     assert!(no_new_privileges(collector.pid().as_raw_nonzero().get()).iter().all(|one| one == "1"));
 }
 
-/// Where SECURITY.md says that an attack is a test, there is one.
+/// For each attack in SECURITY.md that is marked as tested, there is a test.
 #[test]
 fn every_test_that_security_md_names_is_there() {
     let project = e2e_support::binaries::project();

@@ -1,5 +1,5 @@
-//! Another account of the same machine: it tries to read, to connect, to replay, and to take over port and directories. Its programs
-//! run with its number, which needs root.
+//! Tests another account of the same machine. It tries to read, to connect, to replay, and to take over port and
+//! directories. Its programs run under its user id, which needs root.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -14,7 +14,7 @@ use e2e_support::{machine, player, skip};
 
 const VICTIM: u32 = 4_711;
 const ATTACKER: &str = "65534";
-/// One that every account may start: that of a person may lie in their home.
+/// A Python that every account may start. A person's own one may be in their home.
 const PYTHON: &str = "/usr/bin/python3";
 
 fn attacker(program: &str, arguments: &[&str]) -> Command {
@@ -46,7 +46,7 @@ fn all(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A home that others may pass through, as many distributions make it, with a session in it.
+/// A home that others may enter, as many distributions create it, with a session in it.
 fn recorded() -> World {
     let world = World::new().owned_by(VICTIM);
     for folder in ["home", "home/.local", "home/.local/state"] {
@@ -90,12 +90,12 @@ fn another_account_reads_no_file_and_changes_none() {
     let mut arguments = vec!["-c", script];
     arguments.extend(files.iter().map(|file| file.to_str().unwrap()));
     assert_eq!(said(PYTHON, &arguments), "", "of {} files", files.len());
-    // The same script finds what is open: it can fail.
+    // Shows that the script can find open files.
     let open = world.scratch("open");
     fs::create_dir(&open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     assert!(said(PYTHON, &["-c", script, open.to_str().unwrap()]).contains("CHANGED"));
-    // Memory, environment and descriptors of the collector are its owner's too.
+    // Memory, environment and descriptors of the collector belong to its owner, too.
     let pid = collector.pid().as_raw_nonzero();
     for what in ["mem", "environ", "fd", "maps"] {
         let path = format!("/proc/{pid}/{what}");
@@ -135,14 +135,14 @@ fn another_account_connects_and_replays_for_nothing_and_is_counted() {
         );
         assert!(!answer.contains("items") && !answer.contains("challenge\":{"), "{answer}");
     }
-    // The code was not used up by the attempt.
+    // The attempt has not used up the code.
     assert!(world.ok(&["open", "--print"]).contains("#c="));
     collector.stop();
     let refused = world.json(&["audit", "--json"])["refused"]["another account"]["count"].clone();
     assert_eq!(refused, 2, "refused connections are counted, also the last before the end");
 }
 
-/// Listens where a collector has listened, and writes down what comes.
+/// Listens on a port on which a collector has listened, and records what arrives.
 fn take_over(port: &str, log: &Path) -> Child {
     let script = "import socket, sys\n\
         s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n\
@@ -175,7 +175,7 @@ fn the_port_of_a_killed_collector_brings_another_account_no_secret() {
     let (port, key) =
         (collector.url.rsplit_once(':').unwrap().1.to_owned(), collector.token.clone());
     let token = world.ok(&["token", "create", "ci"]);
-    // Killed, so that serve.json still names the port.
+    // The collector is killed, so that serve.json still names the port.
     collector.kill();
     let log = world.scratch("attacker.log");
     let mut imposter = take_over(&port, &log);

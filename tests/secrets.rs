@@ -1,4 +1,4 @@
-//! Planted secrets, through the whole pipeline: no door of the raw log lets one out.
+//! Tests planted secrets in the whole pipeline: none leaves the raw log in any way.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,14 +14,14 @@ use e2e_support::world::World;
 
 const ROOT: &str = "3c9d1e70-2b4f-4d61-9a58-7f0e6c2b1a94";
 
-/// A text with a secret, and a piece of the secret that stands nowhere else in the text.
+/// A text with a secret, and a piece of the secret that occurs nowhere else in the text.
 struct Planted {
     kind: String,
     text: String,
     piece: String,
 }
 
-/// The redactor's own corpus, without what it says is missed.
+/// The redactor's own corpus, without the secrets that the corpus marks as missed.
 fn planted() -> Vec<Planted> {
     let path = binaries::project().join("collector/redact/tests/corpus.txt");
     let corpus = fs::read_to_string(path).unwrap();
@@ -39,7 +39,7 @@ fn planted() -> Vec<Planted> {
     all.collect()
 }
 
-/// Tokens that need no name beside them, for places that hold a name.
+/// Tokens that are recognised without a name beside them, for places that contain a name.
 fn tokens(planted: &[Planted]) -> Vec<&Planted> {
     let kinds =
         ["github-ghp", "gitlab-pat", "npm", "huggingface", "anthropic", "vault", "databricks"];
@@ -49,7 +49,7 @@ fn tokens(planted: &[Planted]) -> Vec<&Planted> {
 fn stream(planted: &[Planted]) -> String {
     let corpus = fs::read_to_string(binaries::project().join("collector/redact/tests/corpus.txt"));
     let corpus = corpus.unwrap();
-    // The whole token of a kind, for names.
+    // A whole token of a kind, for use as a name.
     let token = |kind: &str| {
         let line = corpus.lines().find(|line| line.starts_with(&format!("+ {kind} |"))).unwrap();
         line.split_once('«').unwrap().1.split_once('»').unwrap().0.to_owned()
@@ -113,7 +113,7 @@ fn stream(planted: &[Planted]) -> String {
     lines
 }
 
-/// Kinds of which a piece is in `bytes`.
+/// Kinds of secrets of which a piece is in `bytes`.
 fn left<'a>(planted: &'a [Planted], bytes: &[u8]) -> BTreeSet<&'a str> {
     let text = String::from_utf8_lossy(bytes);
     planted.iter().filter(|one| text.contains(&one.piece)).map(|one| one.kind.as_str()).collect()
@@ -167,7 +167,7 @@ fn no_exported_byte_holds_a_planted_secret() {
 #[test]
 fn no_byte_for_a_destination_and_none_of_a_redacted_terminal_holds_a_planted_secret() {
     let (world, planted) = world();
-    // Nothing listens there: a preview sends nothing.
+    // Nothing listens there, and a preview sends nothing.
     let destinations = ["off", "metadata", "full"].map(|content| {
         format!(
             "[[destination]]\nname = \"{content}\"\nendpoint = \"http://127.0.0.1:9\"\ncontent = \"{content}\"\n"
@@ -182,7 +182,7 @@ fn no_byte_for_a_destination_and_none_of_a_redacted_terminal_holds_a_planted_sec
         eprintln!("destination at {content}: {} of {} left {left:?}", left.len(), planted.len());
         assert!(left.len() * 100 <= planted.len() * 3, "{content}: {left:?}");
         assert!(content == "full" || left.is_empty(), "{content}: {left:?}");
-        // At `off` no text leaves that could hold one.
+        // At `off`, no text is sent that could contain a secret.
         let least = [("off", 0), ("metadata", 1), ("full", 500)]
             .iter()
             .find(|one| one.0 == content)
@@ -230,7 +230,7 @@ fn neither_pages_files_nor_the_index_hold_a_planted_secret() {
         assert!(left.len() * 100 <= planted.len() * 3, "{content}: {left:?}");
         assert!(content == "full" || left.is_empty(), "{content}: {left:?}");
     }
-    // A word of a text that is indexed last: then the texts before it are indexed too.
+    // A word from a text that is indexed last. Once it is found, all earlier texts are indexed, too.
     eventually("texts are indexed", SOON * 8, || {
         let found = collector
             .get("search?q=portquery%20OR%20staging")
@@ -250,7 +250,7 @@ fn neither_pages_files_nor_the_index_hold_a_planted_secret() {
 fn no_answer_to_an_agent_holds_a_planted_secret() {
     let (world, planted) = world();
     let collector = Collector::start(&world);
-    // The index is made at the lowest priority: beside a compiler that takes minutes.
+    // Indexing has the lowest priority. On a machine that is compiling, it takes minutes.
     eventually("texts are indexed", SOON * 8, || {
         let found = collector.get("search?q=curl").map_err(|error| format!("{error:?}"))?;
         let hits = found["items"].as_array().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! A collector that is told to end leaves no files behind, at any moment.
+//! Tests that a collector that is told to end at any moment leaves no files behind.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn start(world: &World, socket: &Path) -> Child {
     collector::spawn(world, "serve", &["--listen", &format!("unix:{}", socket.display())])
 }
 
-/// Asks the collector to end, and measures how long that takes. It must end by itself, with exit code 0.
+/// Tells the collector to end, and measures how long that takes. It must end by itself, with exit code 0.
 #[track_caller]
 fn end(world: &World, mut child: Child, signal: Signal) -> Duration {
     let asked = Instant::now();
@@ -42,7 +42,7 @@ fn nothing_is_left(world: &World, socket: &Path, when: &str) {
     assert_eq!(staged.count(), 0, "{when}");
 }
 
-/// Somewhere between the first socket and the signal handlers of before lay the opening of the database.
+/// Earlier, the database was opened between the first socket and the signal handlers.
 #[test]
 fn a_signal_at_any_moment_of_the_start_leaves_neither_socket_nor_serve_json() {
     let world = World::new();
@@ -50,7 +50,7 @@ fn a_signal_at_any_moment_of_the_start_leaves_neither_socket_nor_serve_json() {
     let socket = world.scratch("run").join("door");
     for round in 0..24 {
         let child = start(&world, &socket);
-        // As soon as the socket is there, as soon as `serve.json` is, and some steps behind each.
+        // As soon as the socket exists, as soon as `serve.json` exists, and some steps after each.
         let sign = if round % 2 == 0 { socket.clone() } else { world.state().join("serve.json") };
         let began = Instant::now();
         while sign.symlink_metadata().is_err() {
@@ -65,7 +65,7 @@ fn a_signal_at_any_moment_of_the_start_leaves_neither_socket_nor_serve_json() {
     drop(Collector::start(&world));
 }
 
-/// The collector waits up to a minute for a lock. A person who stops it meanwhile need not wait.
+/// The collector waits for a lock for up to a minute. A person who stops it need not wait.
 #[test]
 fn a_signal_while_the_database_is_locked_ends_the_start_at_once() {
     let world = World::new();

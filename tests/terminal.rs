@@ -1,4 +1,4 @@
-//! What terminals show: the outcome of a session, `digest`, `watch` and `statusline`.
+//! Tests what terminals show: the outcome of a session, `digest`, `watch` and `statusline`.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ fn with_a_session() -> World {
     world
 }
 
-/// The line for `input`, which must come without a word on standard error.
+/// The output for `input`. Nothing may be printed to standard error.
 fn statusline(world: &World, input: &str) -> String {
     let mut command: Command = world.command(&world.hookspan());
     command.arg("statusline").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

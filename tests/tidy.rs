@@ -1,4 +1,4 @@
-//! Rules about the source itself, so that nobody has to remember them in a review.
+//! Rules about the source itself, so that no reviewer has to remember them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -75,7 +75,7 @@ fn the_core_touches_nothing_outside_itself() {
     check_absent(&rust_files("collector/core/src"), &banned, &[]);
 }
 
-/// A duration that decides something has one home, where its reason stands.
+/// Durations that decide something are in one file, with their reasons.
 #[test]
 fn durations_of_the_core_live_in_one_file_alone() {
     let banned = ["000_000", "_NS: i64", "_MS: f64", "* 1_000", "e9"];
@@ -124,7 +124,7 @@ fn the_clock_is_read_in_one_file_alone() {
     check_absent(&files, &banned, &["collector/src/clock.rs"]);
 }
 
-/// A file operation of the journal that does not go through `disk` is one that no test makes fail.
+/// If a file operation of the journal did not go through `disk`, no test could make it fail.
 #[test]
 fn the_journal_reaches_its_files_through_one_module() {
     let banned = [
@@ -155,7 +155,7 @@ fn tests_are_run_and_do_not_sleep() {
     let all = rust_files("");
     check_everywhere(&all, &["#[ignore", "#[should_panic", "#[allow(", "todo!(", "dbg!("], &own);
     let tests: Vec<_> = all.into_iter().filter(|file| is_test(file)).collect();
-    // A receiver that hangs is what this one pretends to be.
+    // This receiver pretends to hang.
     let hangs = "collector/src/export/tests/sink.rs";
     check_everywhere(&tests, &["thread::sleep", "time::sleep("], &[own[0], hangs]);
 }
@@ -166,7 +166,7 @@ fn is_test(file: &Path) -> bool {
     inside.components().any(|part| part.as_os_str() == "tests")
 }
 
-/// Nobody can match on a text. Tests and their harness report to a person, so they may use one.
+/// Nobody can match on a text. Tests and their harness report to a person, so they may use texts.
 #[test]
 fn no_error_that_ships_is_a_bare_text() {
     let mut found = Vec::new();
@@ -203,7 +203,7 @@ fn has_text_for_error(line: &str) -> bool {
     line.contains("type Err = String") || line.match_indices("Result<").any(is_text)
 }
 
-/// Lines of a function, signature and braces included.
+/// Maximum number of lines of a function, including signature and braces.
 const MOST_LINES: usize = 60;
 
 #[test]
@@ -246,7 +246,7 @@ fn functions(source: &str) -> Vec<(String, usize)> {
         let name = words.next().unwrap_or_default();
         let name = name.split(['(', '<']).next().unwrap_or_default().to_owned();
         let indent = &line[..line.len() - body.len()];
-        // The source is formatted: a body ends with its brace alone, as deep as the function.
+        // The source is formatted: a body ends with a brace on a line of its own, indented like the function.
         let is_line = line.ends_with('}') || line.ends_with(';');
         let signature =
             lines[at..].iter().take_while(|line| !line.ends_with('{') && !line.ends_with(';'));
@@ -284,7 +284,7 @@ fn every_member_is_linted() {
         if text.contains("[lints]\nworkspace = true") {
             continue;
         }
-        // One that cannot inherit (`forbid` cannot be relaxed) repeats them all.
+        // A crate that cannot inherit the lints (`forbid` cannot be relaxed) repeats them all.
         for lint in &shared {
             let own = text.contains("[lints.") && text.contains(&format!("\n{lint} = "));
             assert!(own, "nothing checks {lint} in {}", member.display());
@@ -347,7 +347,7 @@ fn the_repository_speaks_of_itself_alone() {
     for file in text_files(binaries::project()) {
         let Ok(text) = fs::read_to_string(&file) else { continue };
         for path in &own {
-            // An absolute path begins there: `/home/dev/root/` does not name the home of root.
+            // The path must begin there: `/home/dev/root/` is not root's home.
             let named = text.match_indices(path.as_str()).any(|(at, _)| {
                 !text[..at].ends_with(|before: char| before.is_ascii_alphanumeric())
             });

@@ -1,4 +1,4 @@
-//! Answers: shapes, cursors, problems, payloads.
+//! Tests the answers: their fields, cursors, problems, payloads.
 
 use serde_json::{Value, json};
 
@@ -240,7 +240,7 @@ async fn overview_lists_what_waits_oldest_first() {
     let overview = world.get("/api/v1/overview").await.json();
     let needs: Vec<_> = overview["needs"].as_array().unwrap().iter().collect();
     let kinds: Vec<_> = needs.iter().map(|need| need["kind"].as_str().unwrap()).collect();
-    // A call that is open is no need by itself.
+    // An open call alone does not need anybody.
     assert_eq!(kinds, ["failed", "your_turn"]);
     assert!(needs.is_sorted_by_key(|need| need["since_us"].as_i64().unwrap()));
     assert_eq!(overview["running"].as_array().unwrap().len(), 1);
@@ -547,7 +547,8 @@ async fn what_tokens_cost_is_an_estimate_that_names_what_it_leaves_out() {
             assert!(cost.is_null(), "{turn:#}");
             continue;
         }
-        // The table of the tests: 2 for a million in, 10 out, and nothing about the cache.
+        // The price table of the tests: 2 per million input tokens, 10 per million output tokens, and no price for
+        // cached ones.
         let cached =
             tokens["cache_read"].as_u64().unwrap() + tokens["cache_write"].as_u64().unwrap();
         let input = (tokens["input"].as_u64().unwrap() - cached) as f64;
@@ -575,6 +576,6 @@ async fn the_parts_of_a_session_add_up_to_the_whole() {
     let parts = session["parts"].as_object().unwrap();
     let named = parts.iter().filter(|(name, _)| *name != "whole_us");
     let sum: i64 = named.map(|(_, us)| us.as_i64().unwrap()).sum();
-    // Each part is cut to whole microseconds.
+    // Each part is rounded down to whole microseconds.
     assert!((0..=11).contains(&(parts["whole_us"].as_i64().unwrap() - sum)), "{parts:#?}");
 }

@@ -1,4 +1,4 @@
-//! Files that are served: what they are, and what our scripts must not contain.
+//! Tests the served files: which they are, and what our scripts must not contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::support::client::{Answer, World};
 
-/// What a browser loads of ours for the heaviest page, the first time: all styles, the scripts of the frame and those of the page, as
-/// they are sent, comments and types included. Vendored modules are not counted.
+/// Maximum size of our files that a browser loads for the heaviest page the first time: all styles, the scripts of the
+/// frame, and those of the page, as they are sent, including comments and types. Vendored modules are not counted.
 const FIRST_LOAD: usize = 124 * 1_024;
 /// The same for all pages together.
 const ALL: usize = 200 * 1_024;
@@ -66,7 +66,7 @@ async fn the_server_knows_every_page_that_the_script_draws() {
 
 #[test]
 fn no_script_of_ours_uses_a_sink_that_reads_text_as_code() {
-    // Split, so that this file does not contain what it looks for.
+    // Each word is split, so that this file does not contain what it searches for.
     let banned = [
         ("inner", "HTML"),
         ("outer", "HTML"),
@@ -117,7 +117,7 @@ fn unpacked(answer: &Answer) -> Vec<u8> {
     bytes
 }
 
-/// The files that a script imports: those that come with it, and those that it fetches when they are needed.
+/// The files that a script imports: those loaded together with it, and those that it fetches when needed.
 fn imports(script: &str) -> (Vec<String>, Vec<String>) {
     let text = fs::read_to_string(web().join(script)).unwrap();
     let code = text.lines().filter(|line| !line.trim_start().starts_with(['/', '*']));
@@ -145,7 +145,8 @@ fn imports(script: &str) -> (Vec<String>, Vec<String>) {
     (at_once.chain(bare).collect(), later.collect())
 }
 
-/// Adds a script to what is loaded, with all that it imports at once. Returns what it and they fetch later.
+/// Adds a script, and everything that it imports at once, to the loaded files. Returns the files that these scripts may
+/// fetch later.
 fn load(script: &str, loaded: &mut BTreeSet<String>) -> Vec<String> {
     if !script.starts_with("app/") || !loaded.insert(script.to_owned()) {
         return Vec::new();
@@ -241,7 +242,7 @@ async fn a_file_that_the_browser_has_already_is_not_sent_again() {
     let plain = world.get(&target).await;
     let packed = ask(&world, &target, ("accept-encoding", "gzip")).await;
     let tag = plain.header("etag");
-    // Two encodings are two bodies: a strong tag must tell them apart.
+    // The two encodings have different bodies, so their strong tags must differ.
     assert_ne!(tag, packed.header("etag"));
     for (known, status) in [
         (tag.to_owned(), 304),

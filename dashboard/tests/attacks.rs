@@ -1,11 +1,11 @@
-//! What an attacker stores or asks for: it stays text, or is refused.
+//! Tests what an attacker stores or requests: it stays text, or is refused.
 
 use axum::body::Body;
 use serde_json::{Value, json};
 
 use crate::support::client::{Answer, TOKEN, World};
 
-/// Texts that something might obey: a browser, a terminal, SQLite, its search index, a JSON reader.
+/// Texts that something might interpret: a browser, a terminal, SQLite, its search index, a JSON reader.
 const CORPUS: [&str; 16] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
@@ -75,7 +75,7 @@ async fn every_parameter_takes_hostile_text_as_text() {
         ] {
             let answer = world.get(&target).await;
             assert_eq!(answer.status.as_u16(), 400, "{target}");
-            // What was asked is not sent back: a problem is ours from its first letter to its last.
+            // The request is not quoted: every word of a problem is ours.
             assert!(!answer.body.windows(7).any(|part| part == b"<script"), "{target}");
         }
     }
@@ -151,7 +151,7 @@ async fn a_purge_says_what_it_would_delete_and_never_means_everything() {
     assert!(sessions > 10, "{sessions}");
     let none = post(&world, target, json!({"before_us": 0, "dry_run": true})).await.json();
     assert_eq!(none["sessions"], 0);
-    // A project is named by its folder, whole: `ap` is not `api`.
+    // A project is named by the whole name of its folder: `ap` is not `api`.
     let some = post(&world, target, json!({"project": "api", "dry_run": true})).await.json();
     let part = post(&world, target, json!({"project": "ap", "dry_run": true})).await.json();
     assert!((1..sessions).contains(&some["sessions"].as_u64().unwrap()), "{some}");

@@ -1,4 +1,4 @@
-//! Signing in: what gets in, what does not, and what stolen things are worth.
+//! Tests signing in: what is admitted, what is not, and what stolen things are worth.
 
 use axum::body::Body;
 use serde_json::json;
@@ -173,12 +173,12 @@ async fn another_tab_comes_in_until_the_collector_stops_and_an_open_page_stays()
     assert_eq!(second.get(&world, LIST).await.status.as_u16(), 200);
 
     let world = world.restarted();
-    // All that a browser keeps on disk, or that anybody has overheard, is worth nothing now.
+    // Everything that a browser stores on disk, or that somebody has overheard, is worthless now.
     for stale in [&first.page, &second.page] {
         assert_eq!(Page::sign_in(&world, stale).await.unwrap_err().status.as_u16(), 401);
     }
     assert_eq!(second.get(&world, LIST).await.status.as_u16(), 401);
-    // What the page holds in memory signs it in again, once.
+    // The credential in the page's memory signs it in again, once.
     let mut back = Page::sign_in(&world, &second.restart).await.unwrap();
     assert_eq!(back.session, first.session);
     assert_eq!(back.get(&world, LIST).await.status.as_u16(), 200);
@@ -302,7 +302,7 @@ async fn the_cookie_of_an_earlier_version_is_refused_and_removed() {
     let page = world.send("GET", "/", &headers, Body::empty()).await;
     assert_eq!(page.status.as_u16(), 200);
     assert!(page.header("set-cookie").starts_with("hookspan_4329=; Max-Age=0;"));
-    // No answer sets a cookie that says anything.
+    // No answer sets a cookie with a value.
     assert_eq!(world.get(LIST).await.headers.get("set-cookie"), None);
 }
 

@@ -1,4 +1,4 @@
-//! Attacks that broke other local dashboards and servers of development tools, from their advisories.
+//! Attacks that broke other local dashboards and development servers, from the advisories about them.
 
 use axum::body::Body;
 
@@ -35,7 +35,7 @@ async fn the_address_has_one_spelling() {
     }
 }
 
-/// Editors' web views, extensions and files are origins too, and names may begin with ours.
+/// Web views of editors, extensions and files have origins, too, and a name may begin with ours.
 #[tokio::test]
 async fn pages_that_are_no_web_sites_are_foreign_as_well() {
     for origin in [
@@ -57,7 +57,7 @@ async fn pages_that_are_no_web_sites_are_foreign_as_well() {
     }
 }
 
-/// Headers by which a proxy tells a server that the request was another one, and which servers have believed.
+/// Headers with which a proxy describes the original request. Some servers have believed them from anybody.
 #[tokio::test]
 async fn headers_of_proxies_change_nothing() {
     for header in [
@@ -82,7 +82,7 @@ async fn headers_of_proxies_change_nothing() {
     }
 }
 
-/// A browser asks before a public page may reach a private address, and must not be told yes.
+/// A browser asks before a public page may access a private address. The answer must not be yes.
 #[tokio::test]
 async fn a_public_page_is_not_invited() {
     let preflight = [
@@ -94,7 +94,7 @@ async fn a_public_page_is_not_invited() {
     assert_eq!(status("OPTIONS", "/api/v1/sessions", &preflight).await, 405);
 }
 
-/// Paths by which servers of development tools gave out any file.
+/// Paths for which development servers returned any file.
 #[tokio::test]
 async fn no_path_leads_to_a_file_of_the_machine() {
     for target in [

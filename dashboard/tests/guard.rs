@@ -1,4 +1,4 @@
-//! Every request that must be refused, with the status that refuses it, and headers on every answer.
+//! Tests every request that must be refused, with its status, and the headers of every answer.
 
 use axum::body::Body;
 
@@ -41,7 +41,7 @@ fn assert_protected(name: &str, answer: &Answer) {
         ("cache-control", "no-store"),
         ("hookspan-version", env!("CARGO_PKG_VERSION")),
         (
-            // A download may add `sandbox` behind it.
+            // A download may add `sandbox` to the policy.
             "content-security-policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
              connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \

@@ -1,4 +1,4 @@
-//! The dashboard over a list of invented sessions, without a browser and without a store.
+//! Tests the dashboard with a list of invented sessions, without a browser and without a store.
 
 #![expect(clippy::unwrap_used, reason = "support code of tests may stop at what is broken")]
 

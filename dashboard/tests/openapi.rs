@@ -1,4 +1,4 @@
-//! The description of the API: complete, and true of every answer.
+//! Tests that the description of the API is complete and that every answer fits it.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -204,7 +204,7 @@ async fn files_and_the_stream_have_the_described_types() {
         served.insert(kind);
     }
     assert_eq!(served.iter().map(String::as_str).collect::<BTreeSet<_>>(), described);
-    // The stream has no end: its head says what it is, and its description every event there is.
+    // The stream never ends. Its headers tell its type, and its description lists every event.
     let stream = &document["paths"]["/api/v1/stream"]["get"]["responses"]["200"];
     assert!(stream["content"]["text/event-stream"].is_object());
     for event in ["hello", "session", "spans", "health", "resync"] {
@@ -220,8 +220,8 @@ async fn the_description_is_served_as_it_is() {
     assert_eq!(answer.json(), *document());
 }
 
-/// As much of JSON Schema as the description uses. What a type says is not tested here (it made the description), but that
-/// serde and schemars read the same declarations in the same way.
+/// Checks as much of JSON Schema as the description uses. The description was made from the types, so this tests
+/// whether serde and schemars read the same declarations in the same way.
 fn fits(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     if let Some(name) = schema["$ref"].as_str() {
         let named = document().pointer(name.trim_start_matches('#'));

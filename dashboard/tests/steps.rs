@@ -1,4 +1,4 @@
-//! The texts of a conversation: what is cut, what is left out, what a copy may not have.
+//! Tests the texts of a conversation: what is cut, what is left out, and what a copy must not contain.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The event stream: notices, resuming, bounds.
+//! Tests the event stream: notices, resuming, limits.
 
 use std::time::Duration;
 

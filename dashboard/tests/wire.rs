@@ -1,4 +1,4 @@
-//! Requests that only a raw connection can express.
+//! Tests requests that only a raw connection can express.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::support::client::World;
 
-/// The status line of the answer to these bytes, from a real server.
+/// Sends these bytes to a real server. Returns the status line of the answer.
 async fn status(request: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -16,15 +16,15 @@ static HOOKSPAN: LazyLock<PathBuf> = LazyLock::new(|| {
         .join(format!("hookspan{}", env::consts::EXE_SUFFIX))
 });
 
-/// `hookspan`, in the profile of the running test. `CARGO_BIN_EXE_hookspan` does not exist in another package, so the
-/// first caller builds it; cargo does nothing when it is current.
+/// `hookspan`, in the profile of the running test. `CARGO_BIN_EXE_hookspan` is not set in another package, so the first
+/// caller builds the program. If it is current, cargo does nothing.
 #[must_use]
 pub fn hookspan() -> &'static Path {
     &HOOKSPAN
 }
 
 static FOR_EVERYONE: LazyLock<PathBuf> = LazyLock::new(|| {
-    // The name of a world's folder, so that the next run clears it up.
+    // Named like a world's folder, so that the next run removes it.
     let folder = env::temp_dir().join(format!("hookspan-e2e-{}-program", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let copy = folder.join("hookspan");
@@ -35,13 +35,13 @@ static FOR_EVERYONE: LazyLock<PathBuf> = LazyLock::new(|| {
     copy
 });
 
-/// A copy of `hookspan` that every account may run: the target folder may lie in a home that is closed to others.
+/// A copy of `hookspan` that every account may run. The target folder may be in a home that is closed to others.
 #[must_use]
 pub fn hookspan_for_everyone() -> &'static Path {
     &FOR_EVERYONE
 }
 
-/// The dashboard over invented sessions.
+/// The dashboard with invented sessions.
 #[must_use]
 pub fn dashboard_example() -> PathBuf {
     build(&["--package", "hookspan-dashboard", "--example", "demo"])
@@ -53,8 +53,8 @@ static PROJECT: LazyLock<PathBuf> = LazyLock::new(|| match env::var_os("HOOKSPAN
     None => Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned(),
 });
 
-/// The project's root folder: `HOOKSPAN_E2E_PROJECT` if another user runs the tests and cannot read the place where
-/// they were built, else that place.
+/// The project's root folder: `HOOKSPAN_E2E_PROJECT`, which is set if another user runs the tests and cannot read the
+/// folder in which they were built; otherwise that folder.
 #[must_use]
 pub fn project() -> &'static Path {
     &PROJECT
@@ -86,13 +86,13 @@ fn build(arguments: &[&str]) -> PathBuf {
     profile
 }
 
-/// Variables that cargo sets for a running test. Build scripts of dependencies watch some of them: leaving them would rebuild
-/// half the tree, and again at the next `cargo build` outside.
+/// Variables that cargo sets for a running test. Build scripts of dependencies watch some of them. If they were passed
+/// on, half the tree would be built again, now and at the next `cargo build` outside.
 fn is_of_this_test(variable: &str) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
-/// `target/debug` or another profile's folder: tests live in `deps/`, examples in `examples/` below it.
+/// `target/debug`, or another profile's folder. Tests are in `deps/` and examples in `examples/` below it.
 fn profile_folder() -> PathBuf {
     env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
 }

@@ -15,7 +15,7 @@ use crate::world::World;
 /// A debug build reads a long journal slowly.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The collector of one [`World`]; stopped as a person would (SIGTERM) when dropped.
+/// The collector of one [`World`]. When dropped, it is stopped as a person would do it (SIGTERM).
 #[derive(Debug)]
 pub struct Collector<'a> {
     world: &'a World,
@@ -41,14 +41,14 @@ impl<'a> Collector<'a> {
         Self::watch(world, spawn(world, "serve", arguments))
     }
 
-    /// The same by `hookspan up`, which installs first.
+    /// The same with `hookspan up`, which installs first.
     #[track_caller]
     #[must_use]
     pub fn up(world: &'a World, arguments: &[&str]) -> Self {
         Self::watch(world, spawn(world, "up", arguments))
     }
 
-    /// The same below another program that is named with its arguments: `strace`, `prlimit`, `faketime` ...
+    /// The same, started by another program with arguments: `strace`, `prlimit`, `faketime` ...
     #[track_caller]
     #[must_use]
     pub fn start_below(world: &'a World, wrapper: &[&str]) -> Self {
@@ -59,7 +59,7 @@ impl<'a> Collector<'a> {
     fn watch(world: &'a World, mut child: Child) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
-        // `serve` says it first; `up` may have told about the installation before.
+        // `serve` prints the address first. `up` may have printed something about the installation before.
         let address = loop {
             let mut line = String::new();
             if stdout.read_line(&mut line).unwrap() == 0 {
@@ -76,7 +76,8 @@ impl<'a> Collector<'a> {
         thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
         let (url, fragment) = address.split_once('#').unwrap_or((&address, ""));
         let url = url.strip_suffix("/login").unwrap_or(url).trim_end_matches('/').to_owned();
-        // What is no terminal gets no code: it may be a log. A release before that printed its one token.
+        // An output that is not a terminal gets no code, because it may be a log. An earlier release printed its one
+        // token here.
         assert!(fragment.is_empty() || fragment.starts_with("t="), "{address}");
         let token = match fragment.strip_prefix("t=") {
             Some(token) => token.to_owned(),
@@ -112,7 +113,7 @@ impl<'a> Collector<'a> {
         line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// Waits until the process, which somebody else has told to end, has let go of the state directory.
+    /// Waits until the process, which was told to end elsewhere, has released the state directory.
     #[track_caller]
     pub fn gone(&self) {
         eventually("the collector ends", SOON, || {
@@ -215,7 +216,7 @@ impl Drop for Collector<'_> {
             return;
         }
         if thread::panicking() {
-            // The test has failed already; what it wants is the log, not another panic.
+            // The test has already failed. The log helps more than another panic.
             eprintln!("{}\n{}", log(self.world), self.world.describe());
             self.child.kill().unwrap();
             self.child.wait().unwrap();
@@ -225,7 +226,7 @@ impl Drop for Collector<'_> {
     }
 }
 
-/// Starts `hookspan serve` or `up` on a free port and does not wait for anything: for kills during start-up.
+/// Starts `hookspan serve` or `up` on a free port without waiting for anything, for kills during the start.
 #[must_use]
 pub fn spawn(world: &World, command: &str, arguments: &[&str]) -> Child {
     spawn_below(world, &[], command, arguments)
@@ -262,7 +263,7 @@ fn log_path(world: &World) -> std::path::PathBuf {
     world.scratch("serve.log")
 }
 
-/// The key lies where the owner's commands find it; a state directory that is elsewhere is asked for a token.
+/// The key is where the owner's commands find it. For a state directory elsewhere, a token is used.
 fn token_of(world: &World) -> String {
     let info = std::fs::read(world.state().join("serve.json")).unwrap_or_default();
     let info: Value = serde_json::from_slice(&info).unwrap_or_default();

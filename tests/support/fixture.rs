@@ -1,4 +1,4 @@
-//! Streams of hooks: what Cursor would send, and what must come of it.
+//! Streams of hooks: what Cursor sends, and the results that are expected.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +17,14 @@ pub struct Fixture {
     pub name: String,
     /// The file, JSON Lines of `{observed_at, event}`.
     pub path: PathBuf,
-    /// The bodies in order, exactly as the shim is to get them.
+    /// The bodies in order, exactly as the shim must receive them.
     pub bodies: Vec<Body>,
     /// See `fixtures/README.md`.
     pub expected: Value,
     transcripts: Option<PathBuf>,
 }
 
-/// What one hook process reads from its standard input.
+/// What one hook process reads from standard input.
 #[derive(Clone, Debug)]
 pub struct Body {
     /// The event name for the command line.
@@ -69,8 +69,8 @@ impl Fixture {
         Self { name, path: path.to_owned(), bodies, expected, transcripts }
     }
 
-    /// Moves the stream into `world`: the transcripts lie below its home and every body names them there, as if the
-    /// session had happened on this machine.
+    /// Moves the stream into `world`. Its transcripts are copied below the world's home and every body names them
+    /// there, as if the session had happened on this machine.
     #[must_use]
     pub fn settle_in(&self, world: &World) -> Self {
         let mut moved = self.clone();
@@ -106,7 +106,7 @@ impl Fixture {
         self.expected[key].as_str().unwrap_or_else(|| panic!("{}: no expected {key}", self.name))
     }
 
-    /// The folder the stream believes `agent-transcripts/` to be in.
+    /// The folder in which the stream expects `agent-transcripts/`.
     fn transcript_folder(&self) -> String {
         let path = self.bodies.iter().find_map(|body| {
             let event: Value = serde_json::from_slice(&body.bytes).unwrap();
@@ -119,7 +119,7 @@ impl Fixture {
 
 impl Body {
     fn from_line(line: &str) -> Self {
-        // Raw, so that the shim gets the recorded bytes and not another order of keys.
+        // As raw values, so that the shim gets the recorded bytes and not reordered keys.
         let row: BTreeMap<String, Box<RawValue>> = serde_json::from_str(line).unwrap();
         let bytes = row["event"].get().as_bytes().to_vec();
         let event: Value = serde_json::from_slice(&bytes).unwrap();
@@ -154,7 +154,7 @@ fn copy_folder(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy_folder(&entry.path(), &target);
         } else {
-            // Contents only: a recording kept read-only must not make the copy read-only.
+            // Copies only the content. A read-only recording must not make the copy read-only.
             fs::write(target, fs::read(entry.path()).unwrap()).unwrap();
         }
     }

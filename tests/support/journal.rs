@@ -1,4 +1,5 @@
-//! Writes hooks into the journal without a process for each: a load that no two cores could start shims for.
+//! Writes hooks into the journal without starting a process for each. Two cores could not start shims fast enough for
+//! this load.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::campaign::frames;
 use crate::random::Random;
 
-/// Written at once. The shim writes each frame alone; a reader cannot tell.
+/// Number of bytes per write. The shim writes each frame separately; a reader cannot tell the difference.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// Appends records of one frame each.
@@ -28,27 +29,29 @@ impl JournalWriter {
         Self { path, random: Random::from_seed(now()), chunk: Vec::new() }
     }
 
-    /// Takes one hook of a time in nanoseconds since 1970. Nothing is written before [`Self::flush`], or before enough has
-    /// come together.
+    /// Adds a hook with a time in nanoseconds since 1970. Nothing is written before [`Self::flush`] or before enough
+    /// bytes have accumulated.
     ///
     /// # Errors
-    /// As the file system fails.
+    ///
+    /// Returns the file system's error.
     pub fn append(&mut self, at: u64, event: &str, body: &[u8]) -> io::Result<()> {
         self.chunk.extend(frames::record(self.random.bits(), at, event, body));
         if self.chunk.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what has come together. The file is opened each time, as each shim does: it may have been rotated.
+    /// Writes what has accumulated. The file is opened each time, as by each shim, because it may have been rotated.
     ///
     /// # Errors
-    /// As the file system fails; and where the journal is full and so a link, which no shim follows.
+    ///
+    /// Returns the file system's error. A full journal is a link, which no shim follows, and gives an error as well.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.chunk.is_empty() {
             return Ok(());
         }
         let mut options = File::options();
         options.create(true).append(true);
-        // As the shim makes it: the collector refuses a journal that others can open.
+        // With the shim's mode, because the collector refuses a journal that others can open.
         #[cfg(unix)]
         options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
         options.open(&self.path)?.write_all(&self.chunk)?;
@@ -56,10 +59,11 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// Waits until what has been written is on the disk.
+    /// Waits until everything written is on the disk.
     ///
     /// # Errors
-    /// As the file system fails.
+    ///
+    /// Returns the file system's error.
     pub fn sync(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
     }

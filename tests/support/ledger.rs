@@ -1,11 +1,11 @@
-//! The truth a crash test compares with: what was handed over, kept outside the system.
+//! The truth that a crash test compares with: what was handed over, recorded outside the system.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::player::Reply;
 use crate::random::Random;
 
-/// Every shim that was started: its body can be made again from its number, so comparing needs no copy of it.
+/// Every shim that was started. Its body can be computed from its number, so no copy is needed for comparing.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     make: fn(u64) -> Vec<u8>,
@@ -27,25 +27,25 @@ pub struct Verdict {
     pub lost: Vec<u64>,
     /// Stored more than once.
     pub duplicate: Vec<u64>,
-    /// Stored, but not the bytes that were handed over, or never handed over at all.
+    /// Bodies that were stored and differ from what was handed over, or that were never handed over.
     pub different: Vec<String>,
 }
 
 impl Ledger {
-    /// A ledger of bodies that `make` makes from their numbers.
+    /// A ledger whose bodies `make` computes from their numbers.
     #[must_use]
     pub fn of(make: fn(u64) -> Vec<u8>) -> Self {
         Self { make, accepted: Vec::new(), killed: BTreeSet::new(), refused: Vec::new() }
     }
 
-    /// Writes down one finished shim. Accepted means: exit 0 with the right answer.
+    /// Records a finished shim. It was accepted if it exited with 0 and the right answer.
     pub fn enter(&mut self, number: u64, reply: Reply) {
         let right = Reply { code: Some(0), stdout: "{}\n".into(), stderr: String::new() };
         if reply == right { self.accepted.push(number) } else { self.refused.push((number, reply)) }
     }
 
-    /// Writes down a shim that the test itself killed before its body was complete: its beginning may be stored, its whole
-    /// may not.
+    /// Records a shim that the test killed before its body was complete. Its beginning may be stored, but not all of
+    /// it.
     pub fn enter_killed(&mut self, number: u64) {
         self.killed.insert(number);
     }
@@ -69,7 +69,7 @@ impl Ledger {
         self.accepted.len()
     }
 
-    /// Shims that did not exit 0 with the right answer. Only a test that kills shims may see any.
+    /// Shims that did not exit with 0 and the right answer. There may be some only if a test kills shims.
     #[must_use]
     pub fn refused(&self) -> &[(u64, Reply)] {
         &self.refused
@@ -83,7 +83,7 @@ impl Ledger {
         comparison.verdict()
     }
 
-    /// The same for more than fits into memory: hand over one stored body after another.
+    /// The same for more bodies than fit into memory: pass the stored bodies one after another.
     #[must_use]
     pub fn comparison(&self) -> Comparison<'_> {
         Comparison { ledger: self, seen: BTreeMap::new(), different: Vec::new() }
@@ -106,7 +106,7 @@ impl Comparison<'_> {
             Some((number, body)) if bytes == body => *self.seen.entry(number).or_default() += 1,
             Some((number, body))
                 if self.ledger.killed.contains(&number) && body.starts_with(bytes) => {}
-            // A shim killed before its number was written leaves a beginning that nobody can name.
+            // A shim that was killed before it wrote its number leaves a beginning that cannot be assigned.
             None if !self.ledger.killed.is_empty() && is_beginning(bytes) => {}
             _ => {
                 let shown = String::from_utf8_lossy(bytes).chars().take(200).collect();
@@ -134,8 +134,8 @@ impl Comparison<'_> {
     }
 }
 
-/// The body of hook `number`: a valid thought of one of eight conversations, 200 bytes to 70 KiB, so that some take one
-/// frame of the journal and some take several.
+/// The body of hook `number`: a valid thought in one of eight conversations, of 200 bytes to 70 KiB, so that some take
+/// one frame of the journal and some take several.
 #[must_use]
 pub fn body(number: u64) -> Vec<u8> {
     let mut random = Random::from_seed(number);
@@ -152,8 +152,8 @@ pub fn body(number: u64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The body of hook `number` for campaigns: 300 bytes to 400 KB, mostly small, forty to a conversation that ends with a
-/// `stop`, so that a long campaign has sessions that are over and forgotten.
+/// The body of hook `number` for campaigns: 300 bytes to 400 KB, mostly small. Forty hooks form a conversation that
+/// ends with a `stop`, so that in a long campaign sessions end and are evicted.
 #[must_use]
 pub fn mixed(number: u64) -> Vec<u8> {
     let mut random = Random::from_seed(number ^ 0x00c0_ffee);

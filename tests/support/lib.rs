@@ -1,12 +1,12 @@
-//! Harness of the end-to-end tests: it knows the binaries' outside and nothing of their inside.
+//! Harness of the end-to-end tests. It uses only the programs' outside and knows nothing of their inside.
 //!
-//! Reading order: [`binaries`] builds what is tested, [`world`] is an empty machine for it, [`fixture`] is what Cursor
-//! would send, [`player`] sends it through one shim process per event, [`collector`] is a running `hookspan serve`,
-//! [`spans`] reads what came out, [`receivers`] are OTLP backends that nobody here wrote, [`verify`] compares it with
-//! the numbers of the fixture, [`ledger`] is the truth a
-//! crash test compares with, [`wait`] replaces every sleep, [`machine`] is what a campaign needs
-//! of the machine, [`campaign`] are the long runs whose small versions are tests, [`journal`]
-//! is a load that no processes could make, [`mcp`] asks as an agent does, [`oracle`] decides what is true before a hook is written.
+//! Reading order: [`binaries`] builds what is tested. [`world`] is an empty machine for it. [`fixture`] is what Cursor
+//! would send. [`player`] sends it with one shim process per event. [`collector`] is a running `hookspan serve`.
+//! [`spans`] reads the result. [`receivers`] are OTLP backends of others. [`verify`] compares the result with the
+//! fixture's numbers. [`ledger`] is the truth that a crash test compares with. [`wait`] replaces every sleep.
+//! [`machine`] has what a campaign needs of the machine. [`campaign`] has the long runs whose small versions are tests.
+//! [`journal`] makes a load for which processes would be too slow. [`mcp`] asks as an agent does. [`oracle`] decides
+//! what is true before a hook is written.
 
 #![expect(
     clippy::unwrap_used,

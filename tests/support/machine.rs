@@ -1,5 +1,5 @@
-//! What campaigns need of the machine: file systems of their own, tools that break things. What is missing is an `Err` that
-//! says so, and the campaign is left out with that reason.
+//! What campaigns need of the machine: file systems of their own, and tools that cause faults. If something is missing,
+//! an `Err` says so, and the campaign is left out for that reason.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -9,15 +9,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::wait::{SOON, eventually};
 
-/// Flag of the ioctl: stop at once and write nothing more, not even the file system's own log.
+/// Flag of the ioctl: stop at once and write nothing more, including the file system's own log.
 const WITHOUT_FLUSH: u32 = 2;
 /// `EXT4_IOC_SHUTDOWN`.
 const SHUTDOWN: u32 = 0x8004_587d;
 
-/// What the file of a disk is called, before the id of the process that made it.
+/// Prefix of a disk's file. The id of the process that made it follows.
 const IMAGE: &str = "hookspan-disk-";
 
-/// A file for a disk. In memory if there is any: how long a sync takes is the disk's business, and here it is not to be judged.
+/// A file for a disk, in memory if possible, because the duration of a sync on a real disk must not affect the test.
 ///
 /// # Errors
 /// There is no room for it.
@@ -32,16 +32,15 @@ fn images() -> &'static Path {
     if memory.is_dir() { memory } else { Path::new("/tmp") }
 }
 
-/// Removes the disks of processes that are gone.
+/// Removes the disks of processes that have ended.
 pub fn clear_up() {
     for path in left_behind(images(), IMAGE) {
-        // Not in use any more: what was mounted from it has been taken away, or a mount holds on to the file itself.
+        // The file is no longer used: its file system was unmounted, or a mount keeps the file open.
         let _removed = fs::remove_file(path);
     }
 }
 
-/// What processes that are gone have left in a folder under this prefix and their id. What another account left is its own
-/// business.
+/// What ended processes have left in a folder under this prefix and their id. Files of other accounts are left alone.
 #[must_use]
 pub fn left_behind(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     if !is_alive("self") {
@@ -57,7 +56,7 @@ pub fn left_behind(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     left.map(|entry| entry.path()).collect()
 }
 
-/// Whether a process runs. A process that has ended but was not waited for has no program any more.
+/// Whether a process runs. A process that has ended and was not waited for has no program any more.
 #[must_use]
 pub fn is_alive(pid: &str) -> bool {
     match fs::read_link(Path::new("/proc").join(pid).join("exe")) {
@@ -79,10 +78,11 @@ fn is_ours(path: &Path) -> bool {
     }
 }
 
-/// Takes away what is mounted below a folder, the deepest first. Whoever still uses it keeps it until it ends.
+/// Unmounts everything below a folder, the deepest first. Programs that still use a file system keep it until they end.
 pub fn unmount_below(folder: &Path) {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    // The fifth field; later ones of the table lie on top of earlier ones. Our folders' names need no escape.
+    // The fifth field is the mount point. Later lines of the table are mounted on top of earlier ones. The names of our
+    // folders need no escape.
     let mut points: Vec<_> = table
         .lines()
         .filter_map(|line| line.split(' ').nth(4))
@@ -95,10 +95,11 @@ pub fn unmount_below(folder: &Path) {
     }
 }
 
-/// Whether a program is there.
+/// Checks that a program is installed.
 ///
 /// # Errors
-/// It is not, in words.
+///
+/// Says that it is not.
 pub fn tool(name: &str) -> Result<(), String> {
     let found = Command::new("sh")
         .args(["-c", &format!("command -v {name}")])
@@ -108,10 +109,11 @@ pub fn tool(name: &str) -> Result<(), String> {
     if found { Ok(()) } else { Err(format!("{name} is not installed")) }
 }
 
-/// Whether this process may mount file systems.
+/// Checks that this process may mount file systems.
 ///
 /// # Errors
-/// It may not, in words.
+///
+/// Says that it may not.
 pub fn root() -> Result<(), String> {
     match rustix::process::geteuid().is_root() {
         true => Ok(()),
@@ -119,7 +121,7 @@ pub fn root() -> Result<(), String> {
     }
 }
 
-/// A file system that is mounted for as long as this lives.
+/// A mounted file system. It is unmounted when the value is dropped.
 #[derive(Debug)]
 pub struct Mounted {
     at: PathBuf,
@@ -127,7 +129,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Memory of a fixed size.
+    /// A file system of a fixed size in memory.
     ///
     /// # Errors
     /// The machine does not permit it.
@@ -135,7 +137,7 @@ impl Mounted {
         Self::tmpfs_with(at, &format!("size={mebibytes}m"))
     }
 
-    /// The same with other limits: `nr_inodes=N` bounds how many files there are.
+    /// The same with further limits: `nr_inodes=N` limits the number of files.
     ///
     /// # Errors
     /// The machine does not permit it.
@@ -169,11 +171,12 @@ impl Mounted {
         &self.at
     }
 
-    /// Stops the file system as a power cut would: what was not written to the device is gone. Returns the wall clock just
-    /// before.
+    /// Stops the file system as a power cut would: everything that was not written to the device is lost. Returns the
+    /// wall clock just before.
     ///
     /// # Errors
-    /// The kernel does not know how, or Perl (which makes the call) is missing.
+    ///
+    /// The kernel does not support this, or Perl (which makes the call) is missing.
     pub fn cut_power(&self) -> Result<SystemTime, String> {
         tool("perl")?;
         let script = format!(
@@ -205,7 +208,7 @@ impl Mounted {
             .unwrap();
     }
 
-    /// Writes a file of zeros until nothing more goes in.
+    /// Writes a file of zeros until the file system is full.
     pub fn fill(&self, name: &str) -> PathBuf {
         let path = self.at.join(name);
         let mut file = File::create(&path).unwrap();
@@ -230,7 +233,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if run(Command::new("umount").arg(&self.at)).is_err() {
-            // Whoever still holds it is told by the next use of the folder.
+            // Programs that still use the folder get an error at their next access.
             drop(run(Command::new("umount").arg("-l").arg(&self.at)));
         }
     }

@@ -17,7 +17,8 @@ pub struct Reply {
     pub stderr: String,
 }
 
-/// The only answer that neither changes nor blocks anything, per event (Cursor's documentation of each hook's output).
+/// The only answer to each event that neither changes nor blocks anything (by Cursor's documentation of each hook's
+/// output).
 #[must_use]
 pub fn neutral_reply(event: &str) -> &'static str {
     match event {
@@ -49,7 +50,7 @@ pub fn play_one(world: &World, body: &Body) {
     assert_eq!(reply, expected, "answer to {}", body.event);
 }
 
-/// Runs the shim with these bytes on a pipe that is closed after them.
+/// Runs the shim with these bytes on a pipe, which is then closed.
 #[must_use]
 pub fn hook(world: &World, event: &str, body: &[u8]) -> Reply {
     let mut child = start(world, event);
@@ -70,7 +71,7 @@ pub fn start(world: &World, event: &str) -> Child {
         .unwrap()
 }
 
-/// Writes the body and closes. A shim that was killed may be gone: that is the caller's to judge, by its exit.
+/// Writes the body and closes the pipe. A shim that was killed may be gone; the caller judges by its exit code.
 pub fn feed(child: &mut Child, body: &[u8]) {
     let mut stdin = child.stdin.take().unwrap();
     match stdin.write_all(body) {

@@ -1,5 +1,5 @@
-//! OTLP backends that nobody here wrote: Datadog's test agent and Jaeger. Found in the cache the gate fills, by a
-//! variable, or on `PATH`.
+//! OTLP backends of others: Datadog's test agent and Jaeger. They are found by a variable, in the gate's cache, or on
+//! `PATH`.
 
 use std::env;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::spans::{self, Span};
 use crate::wait::eventually;
 
-/// Python and Go programs on a busy machine.
+/// Maximum time to start: Python and Go programs on a busy machine.
 const START: Duration = Duration::from_secs(90);
 
 /// A running backend; killed on drop.
@@ -43,7 +43,7 @@ impl Receiver {
         Self::test_agent_at(http)
     }
 
-    /// The same with OTLP over HTTP at this port: a backend that somebody has been waiting for.
+    /// The same with OTLP over HTTP at this port, for a backend that a destination is already waiting for.
     pub fn test_agent_at(http: u16) -> Result<Self, String> {
         let program = find("HOOKSPAN_DDAPM", "ddapm/bin/ddapm-test-agent", "ddapm-test-agent")?;
         let [agent, grpc] = free_ports();
@@ -58,7 +58,7 @@ impl Receiver {
         Ok(Self::start(Kind::TestAgent, command, http, grpc, http, "/test/session/traces"))
     }
 
-    /// Jaeger v2 with storage in memory, which stands on grpc-go. `Err` says what is missing.
+    /// Jaeger v2 with storage in memory, built on grpc-go. `Err` says what is missing.
     pub fn jaeger() -> Result<Self, String> {
         let program = find("HOOKSPAN_JAEGER", "jaeger", "jaeger")?;
         let [query, http, grpc] = free_ports();
@@ -67,8 +67,9 @@ impl Receiver {
         Ok(Self::start(Kind::Jaeger, command, http, grpc, query, "/api/services"))
     }
 
-    /// An address of a receiver on this machine by a name that is no loopback address: the machine's own name where it
-    /// leads here, else `::ffff:127.0.0.1`. A receiver that the module `host` has put off loopback has such an address already.
+    /// The address of a receiver on this machine that is not a loopback address: the machine's own name if it leads
+    /// here, else `::ffff:127.0.0.1`. If the module `host` has put the receiver off loopback, its address already is of
+    /// this kind.
     #[must_use]
     pub fn off_loopback(address: &str) -> String {
         if !address.contains("//127.0.0.1:") {
@@ -168,7 +169,7 @@ impl Receiver {
         requests.as_array().cloned().unwrap_or_default()
     }
 
-    /// A trace through Jaeger's query API v3, which answers in OTLP/JSON; none while it is unknown.
+    /// A trace from Jaeger's query API v3, which answers with OTLP/JSON. Empty while the trace is unknown.
     fn trace(&self, trace: &str) -> Vec<Span> {
         match self.get(&format!("/api/v3/traces/{trace}")) {
             Ok(answer) => spans::from_otlp_value(&answer["result"]),
@@ -218,13 +219,14 @@ fn find(variable: &str, cached: &str, name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no {name} here; .ci/run installs one, or set {variable}"))
 }
 
-/// The name under which a receiver listens and is reached: `HOOKSPAN_E2E_HOST`, or loopback. `.ci/elsewhere` gives the
-/// machine's own name, which is not loopback there, so that the defaults for distant destinations (gzip) are tested too.
+/// The name under which a receiver listens and is reached: `HOOKSPAN_E2E_HOST`, or loopback. `.ci/elsewhere` sets the
+/// machine's own name, which is not loopback there, so that the defaults for remote destinations (gzip) are tested,
+/// too.
 fn host() -> String {
     env::var("HOOKSPAN_E2E_HOST").unwrap_or_else(|_| "127.0.0.1".to_owned())
 }
 
-/// Ports that were free a moment ago: these programs take numbers and cannot say which they got.
+/// Ports that were free a moment ago. These programs need a number and cannot report which port they got.
 #[must_use]
 pub fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());

@@ -1,4 +1,4 @@
-//! Reads OTLP/JSON: what `hookspan export --format otlp-json` prints and what receivers give back, in one shape.
+//! Reads OTLP/JSON from `hookspan export --format otlp-json` and from receivers into one form.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ impl Span {
         self.attribute("hookspan.kind")
     }
 
-    /// What identifies it and where it hangs: the part that may not differ between two ways out.
+    /// The part of a span that must be the same in every way out: what identifies it, and its place in the trace.
     #[must_use]
     pub fn place(&self) -> (String, String, String, String) {
         (self.trace.clone(), self.id.clone(), self.parent.clone(), self.name.clone())
@@ -57,7 +57,7 @@ pub fn from_otlp_json(document: &str) -> Vec<Span> {
     from_otlp_value(&document)
 }
 
-/// The same of a document that is parsed already.
+/// The same for a document that is already parsed.
 #[must_use]
 pub fn from_otlp_value(document: &Value) -> Vec<Span> {
     let mut spans: Vec<_> = list(document, "resourceSpans")
@@ -80,7 +80,7 @@ pub fn resource_attributes(document: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Spans whose parent is in none of the spans: there must be none.
+/// Spans whose parent is not among the spans. There must be none.
 #[must_use]
 pub fn orphans(spans: &[Span]) -> Vec<&Span> {
     let ids: BTreeSet<_> = spans.iter().map(|span| (&span.trace, &span.id)).collect();
@@ -106,8 +106,9 @@ pub fn total(spans: &[Span], key: &str) -> u64 {
     spans.iter().map(|span| span.attribute(key).parse::<u64>().unwrap_or(0)).sum()
 }
 
-/// A span id from its definition: SHA-256 over length-prefixed parts, the first eight bytes in hex. Written a second time
-/// here on purpose: ids are a promise to every backend, so the product's own code may not be what checks them.
+/// Computes a span id from its definition: SHA-256 over length-prefixed parts, the first eight bytes in hex. This is
+/// written a second time on purpose: ids are a promise to every backend, so the product's own code must not be what
+/// checks them.
 #[must_use]
 pub fn span_id(conversation: &str, generation: &str, kind: &str, key: &str) -> String {
     let mut hash = Sha256::new();
@@ -176,7 +177,7 @@ fn text(value: &Value, key: &str) -> String {
     member(value, key).as_str().unwrap_or_default().to_owned()
 }
 
-/// 64-bit integers are strings in OTLP/JSON; anything else here is a fault of the writer.
+/// 64-bit integers are strings in OTLP/JSON. Anything else is a fault of the writer.
 #[track_caller]
 fn nanoseconds(value: &Value, key: &str) -> u64 {
     let text = member(value, key);
@@ -188,7 +189,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     member(value, key).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The member called `key` (lowerCamelCase, as OTLP/JSON wants it) or its snake_case form, which one receiver prints.
+/// The member `key` (in lowerCamelCase, as OTLP/JSON requires), or its snake_case form, which one receiver prints.
 fn member<'a>(value: &'a Value, key: &str) -> &'a Value {
     let mut snake = String::new();
     for letter in key.chars() {

@@ -11,8 +11,8 @@ use crate::spans::{self, Span};
 use crate::wait::pause;
 use crate::world::World;
 
-/// Everything a stream promises, through every way out of a store: the session list and the OTLP export. Returns the
-/// spans.
+/// Checks everything that a stream promises in every way out of a store: the session list and the OTLP export. Returns
+/// the spans.
 #[track_caller]
 pub fn session_is_right(world: &World, fixture: &Fixture) -> Vec<Span> {
     list_is_right(world, fixture);
@@ -35,7 +35,7 @@ pub fn otlp_json(world: &World) -> String {
     world.ok(&["export", "--all", "--format", "otlp-json", "--content", "full"])
 }
 
-/// Both have the same spans in the same traces below the same parents.
+/// Checks that both have the same spans in the same traces below the same parents.
 #[track_caller]
 pub fn places_are_equal(left: &[Span], right: &[Span]) {
     let places = |spans: &[Span]| spans.iter().map(Span::place).collect::<BTreeSet<_>>();
@@ -48,7 +48,7 @@ pub fn places_are_equal(left: &[Span], right: &[Span]) {
     );
 }
 
-/// Both hold the same spans, whole. A failure shows the spans that differ, and no others.
+/// Checks that both contain the same complete spans. On failure, prints only the spans that differ.
 #[track_caller]
 pub fn spans_are_equal(left: &[Span], right: &[Span]) {
     let only = |of: &[Span], other: &[Span]| -> Vec<Span> {
@@ -70,7 +70,7 @@ pub fn raw_bodies(world: &World) -> Vec<Vec<u8>> {
     log.lines().map(raw_body).collect()
 }
 
-/// Hands over the bodies in the raw log one after another: they need not fit into memory together.
+/// Passes on the bodies in the raw log one after another, because together they may not fit into memory.
 #[track_caller]
 pub fn each_raw_body(world: &World, mut take: impl FnMut(&[u8])) {
     let mut export = world
@@ -111,7 +111,8 @@ pub fn list_is_right(world: &World, fixture: &Fixture) {
     assert_eq!(session["id"], expected["root"]);
 }
 
-/// One tree per turn, nothing left over, the child's calls below the subagent, tokens once, ids as defined.
+/// Checks that there is one tree per turn and nothing else, that the child's calls are below the subagent, that tokens
+/// are counted once, and that ids are as defined.
 #[track_caller]
 pub fn spans_are_right(spans: &[Span], fixture: &Fixture) {
     assert_eq!(spans::orphans(spans), Vec::<&Span>::new(), "spans without their parent");
@@ -186,7 +187,7 @@ fn ids_are_as_defined(spans: &[Span], fixture: &Fixture) {
     }
 }
 
-/// The session, its turns and its spans as the dashboard's API shows them.
+/// Checks the session, its turns and its spans in the dashboard's API.
 #[track_caller]
 pub fn api_is_right(collector: &Collector<'_>, fixture: &Fixture, spans: &[Span]) {
     let list = collector.get("sessions").unwrap();
@@ -207,7 +208,7 @@ pub fn api_is_right(collector: &Collector<'_>, fixture: &Fixture, spans: &[Span]
 fn raw_body(line: &str) -> Vec<u8> {
     let row: BTreeMap<String, Box<serde_json::value::RawValue>> =
         serde_json::from_str(line).unwrap();
-    // Not read as a value: a body may be nested deeper than a parser likes to go.
+    // Read as raw text, because a body may be nested deeper than a parser allows.
     let event = row["event"].get();
     match event.strip_prefix('"') {
         Some(_) => serde_json::from_str::<String>(event).unwrap().into_bytes(),
@@ -215,12 +216,12 @@ fn raw_body(line: &str) -> Vec<u8> {
     }
 }
 
-/// A rebuild from the raw log gives the spans that are stored. Waits until nothing more changes by time alone: no span may
-/// change for `rest`, which is longer than the world's configuration lets a session be idle.
+/// Checks that a rebuild from the raw log gives the stored spans. Waits until time alone changes nothing more: no span
+/// may change for `rest`, which is longer than a session takes to become idle in this world.
 #[track_caller]
 pub fn rebuild_is_equal(world: &World, rest: Duration) -> String {
     let spans = || world.ok(&["export", "--all", "--format", "otlp-json", "--content", "off"]);
-    // Time passes in a rebuild too: what is still open now could be idle by then.
+    // Time passes in a rebuild as well, so what is still open now could be idle by then.
     let collector = Collector::start(world);
     let (mut before, mut since) = (spans(), Instant::now());
     let started = since;
@@ -240,7 +241,7 @@ pub fn rebuild_is_equal(world: &World, rest: Duration) -> String {
     after
 }
 
-/// Where two exports part, with what is around it.
+/// The place where two exports begin to differ, with its surroundings.
 fn first_difference(left: &str, right: &str) -> String {
     let at = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
     let around = |text: &str| {

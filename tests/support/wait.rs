@@ -3,15 +3,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for a busy machine with two cores; a test that needs it is failing anyway.
+/// Long enough for a busy machine with two cores. A test that needs this long fails anyway.
 pub const SOON: Duration = Duration::from_secs(30);
 
-/// Asking costs: the steps grow, so that a long wait does not keep from working what it waits for.
+/// First time between two checks. The time grows, because each check takes processor time from what is waited for.
 const FIRST_STEP: Duration = Duration::from_millis(2);
 const LAST_STEP: Duration = Duration::from_millis(250);
 
-/// Asks `condition` until it gives a value. At `deadline` it panics with `what` and the last reason `condition` gave, so
-/// that a failure shows the state instead of "timed out".
+/// Calls `condition` until it returns a value. At `deadline` it panics with `what` and the last reason from
+/// `condition`, so that a failure shows the state instead of "timed out".
 #[track_caller]
 pub fn eventually<T>(
     what: &str,
@@ -32,7 +32,7 @@ pub fn eventually<T>(
     }
 }
 
-/// Gives the processor away for at most `time`. Not a sleep a test relies on: the caller asks again.
+/// Gives up the processor for at most `time`. This is not a sleep that a test relies on: the caller checks again.
 pub fn pause(time: Duration) {
     thread::park_timeout(time);
 }

@@ -1,4 +1,4 @@
-//! An empty machine: own home, own state, own environment.
+//! An empty machine with its own home, state and environment.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,13 +17,13 @@ use crate::binaries;
 use crate::machine;
 use crate::wait::pause;
 
-/// What the folder of a world is called, before the id of the process that made it.
+/// Prefix of a world's folder. The id of the process that made it follows.
 const PREFIX: &str = "hookspan-e2e-";
-/// How long one that was killed may take to be gone: a disk that does not answer can hold it for ever.
+/// How long a killed process may take to disappear. A disk that does not answer can hold it for ever.
 const KILLED: Duration = Duration::from_secs(2);
 
-/// A temporary home with nothing in it. Programs started in it see no variable of the person who runs the tests, above
-/// all no `OTEL_*` and no `CURSOR_*`.
+/// A temporary home with nothing in it. Programs started in it see none of the variables of the person who runs the
+/// tests, above all no `OTEL_*` and no `CURSOR_*`.
 #[derive(Debug)]
 pub struct World {
     root: TempDir,
@@ -56,7 +56,7 @@ impl World {
         Self { root, environment: Vec::new(), program: None, shim: OnceLock::new(), uid: None }
     }
 
-    /// Removes what runs that were killed have left behind, with their collectors: a long one leaves gigabytes.
+    /// Removes what killed runs have left behind, including their collectors. A long run leaves gigabytes.
     pub fn clear_up() {
         for folder in machine::left_behind(&std::env::temp_dir(), PREFIX) {
             let serving = folder.join("home/.local/state/hookspan/serve.json");
@@ -64,7 +64,7 @@ impl World {
                 fs::read(serving).ok().and_then(|text| serde_json::from_slice(&text).ok());
             let pid = serving.and_then(|found| Pid::from_raw(found["pid"].as_i64()? as i32));
             if let Some(pid) = pid {
-                // It may have ended long ago, and another have its number now.
+                // It may have ended long ago, and another process may have its number now.
                 let home = format!("HOME={}\0", folder.join("home").display());
                 let environ = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
                 if environ.is_ok_and(|all| String::from_utf8_lossy(&all).contains(&home)) {
@@ -88,7 +88,7 @@ impl World {
         self
     }
 
-    /// The world of another account: its home, its run-time directory, its programs. Needs root.
+    /// The world of another account, with its home, run-time directory and programs. Needs root.
     #[must_use]
     pub fn owned_by(mut self, uid: u32) -> Self {
         fs::set_permissions(self.root.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -102,14 +102,14 @@ impl World {
         self
     }
 
-    /// Runs a copy of the hook program that was installed in another world: in this one, nothing is installed.
+    /// Runs a copy of the hook program that was installed in another world. Nothing is installed in this one.
     pub fn borrow_shim(&mut self, other: &Self) {
         let copy = self.scratch("hookspan-shim");
         fs::copy(other.shim(), &copy).unwrap();
         self.shim = OnceLock::from(copy);
     }
 
-    /// Runs another build of hookspan from now on: a previous release.
+    /// Runs another build of hookspan from now on, such as an earlier release.
     pub fn set_program(&mut self, program: Option<PathBuf>) {
         self.program = program;
     }
@@ -132,7 +132,7 @@ impl World {
         self.home().join(".local/state/hookspan")
     }
 
-    /// A path in the world that is in nobody's home.
+    /// A path in the world that is not in a home.
     #[must_use]
     pub fn scratch(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
@@ -184,8 +184,8 @@ impl World {
         finished.stdout
     }
 
-    /// Runs `hookspan`, expects success and JSON. `status` and `doctor` exit 1 to say that something is wrong, which is their
-    /// success too.
+    /// Runs `hookspan` and expects success and JSON. `status` and `doctor` exit with 1 to report that something is
+    /// wrong; that counts as success here.
     #[track_caller]
     pub fn json<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Value {
         let finished = self.run(arguments);
@@ -199,7 +199,8 @@ impl World {
             .unwrap_or_else(|error| panic!("{:?} gave no JSON: {error}\n{text}", shown(arguments)))
     }
 
-    /// The hook program as `hookspan install` leaves it: the very file a user's hooks.json points to. Installs on first use.
+    /// The hook program that `hookspan install` leaves, the one that a user's hooks.json names. Installs it at first
+    /// use.
     #[track_caller]
     pub fn shim(&self) -> &Path {
         self.shim.get_or_init(|| {
@@ -211,7 +212,7 @@ impl World {
         })
     }
 
-    /// Installs below another program, as [`crate::collector::Collector::start_below`] starts the collector.
+    /// Installs with another program around it, like [`crate::collector::Collector::start_below`].
     #[track_caller]
     pub fn install_below(&self, wrapper: &[&str]) {
         let mut command = self.command(Path::new(wrapper[0]));
@@ -220,7 +221,8 @@ impl World {
         assert_eq!(done.code, 0, "{done:#?}");
     }
 
-    /// Installs, and runs a copy of the hook program from now on: the file system with the state is about to be broken.
+    /// Installs, and runs a copy of the hook program from now on, because the file system with the state is about to be
+    /// broken.
     #[track_caller]
     pub fn copy_shim(&mut self) {
         let copy = self.scratch("hookspan-shim");
@@ -228,7 +230,7 @@ impl World {
         self.shim = OnceLock::from(copy);
     }
 
-    /// What is there to see when a test fails: files with sizes, the end of each log.
+    /// Describes the world when a test fails: files with sizes, and the end of each log.
     #[must_use]
     pub fn describe(&self) -> String {
         let mut lines = Vec::new();

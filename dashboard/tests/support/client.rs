@@ -14,7 +14,7 @@ use tower::ServiceExt as _;
 
 use super::{ListSource, OneDestination, story};
 
-/// What the owner's commands show in all tests.
+/// The credential of the owner's commands in all tests.
 pub const TOKEN: &str = "correct-horse-battery-staple";
 
 /// The address in tests.
@@ -34,7 +34,7 @@ impl Vault for MemoryVault {
 
     fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), VaultError> {
         let mut access = self.access.lock().unwrap();
-        // As a file does: what is kept is read back from text.
+        // As in a file: the stored value is parsed from text again.
         let mut new: Access =
             serde_json::from_str(&serde_json::to_string(&**access).unwrap()).unwrap();
         change(&mut new);
@@ -43,7 +43,7 @@ impl Vault for MemoryVault {
     }
 
     fn random(&self) -> Result<[u8; 32], VaultError> {
-        // Each draw is another one, and each run the same.
+        // Each draw differs from the others, and all runs are the same.
         let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
         Ok(Sha256::digest(drawn.to_le_bytes()).into())
     }
@@ -97,7 +97,7 @@ impl World {
         Self::with(false, Arc::default())
     }
 
-    /// The same after a restart: only what is kept is still known.
+    /// The same dashboard after a restart. Only what was stored is still known.
     pub fn restarted(&self) -> Self {
         Self::with(self.door.is_some(), Arc::clone(&self.vault))
     }

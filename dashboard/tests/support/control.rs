@@ -1,4 +1,4 @@
-//! What a page may change, without anything that changes.
+//! The changes that a page may request, without any effect.
 
 use hookspan_view::Result;
 use hookspan_view::source::{Control, Deleted};

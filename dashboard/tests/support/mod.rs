@@ -38,7 +38,7 @@ pub struct Stored {
     pub detail: Option<String>,
 }
 
-/// Everything a dashboard can be asked for.
+/// The data for everything that a dashboard can read.
 #[derive(Debug, Default)]
 pub struct Data {
     /// Newest revision.
@@ -70,7 +70,7 @@ impl ListSource {
         Self { data: Mutex::new(data), changes: broadcast::channel(64).0 }
     }
 
-    /// Changes the data and tells who listens that `root` changed.
+    /// Changes the data, and tells listeners that `root` changed.
     pub fn change(&self, root: &str, change: impl FnOnce(&mut Data)) {
         let mut data = self.data.lock().unwrap();
         data.rev += 1;
@@ -110,7 +110,7 @@ impl Data {
         self.spans.iter().position(|stored| stored.span.id == id)
     }
 
-    /// The line above: the parent, or for a turn the segment it started in.
+    /// The line above a span: its parent or, for a turn, the segment in which it started.
     fn above(rows: &BTreeMap<SpanId, i64>, segments: &[&Span], span: &Span) -> Option<i64> {
         if let Some(parent) = span.parent {
             return rows.get(&parent).copied();
@@ -336,7 +336,7 @@ impl Spans for ListSource {
 
 impl Search for ListSource {
     fn search(&self, query: &Query, before: Option<i64>, limit: usize) -> Result<Found> {
-        // A plain search of labels: what an index answers, without one.
+        // Searches labels directly and answers as an index would.
         let mut hits = Vec::new();
         for (root, line) in self.matching(&query.filter, None, usize::MAX)? {
             let lower = line.label.to_lowercase();

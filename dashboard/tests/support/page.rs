@@ -1,4 +1,4 @@
-//! A page's half of signing in, written once more: what `web/app/net/proof.js` does.
+//! A page's half of signing in, implemented a second time: `web/app/net/proof.js` is the original.
 
 use axum::body::Body;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -67,11 +67,11 @@ pub struct SecondHalf {
     /// What is posted.
     pub body: Value,
     shared: Key,
-    /// Whether the server had proved itself: a page goes on only then.
+    /// Whether the server has proved itself. A page continues only then.
     pub proved: bool,
 }
 
-/// Asks for the first half; an answer is a refusal.
+/// Makes the first half of the handshake. Returns the answer if it is refused.
 pub async fn second_half(world: &World, with: &Credential) -> Result<SecondHalf, Answer> {
     let page_nonce = "0123456789abcdef";
     let hello = json!({ "id": with.id, "page_nonce": page_nonce });
@@ -139,7 +139,7 @@ impl Page {
         format!("{}:{seq}:{}", self.tab, hex(&proof))
     }
 
-    /// Asks, signed; a 200 must be proved by the collector.
+    /// Sends a signed request. An answer with status 200 must have the collector's proof.
     pub async fn get(&mut self, world: &World, target: &str) -> Answer {
         let signed = format!("Hookspan {}", self.sign("GET", target, ""));
         let headers = [("host", ADDRESS), ("authorization", &*signed)];

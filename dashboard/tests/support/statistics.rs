@@ -128,7 +128,7 @@ impl Statistics for ListSource {
     }
 
     fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>> {
-        // A made-up bound: more than 400 days are too many to count.
+        // A limit for these tests: more than 400 days are too many to count.
         const DAY_NS: i64 = 86_400_000_000_000;
         if filter.from_ns.zip(filter.to_ns).is_some_and(|(from, to)| to - from > 400 * DAY_NS) {
             return Ok(None);

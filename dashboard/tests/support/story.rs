@@ -1,4 +1,5 @@
-//! Invented sessions, the same ones each time: turns with thoughts, calls, subagents, failures, idle gaps and hostile text.
+//! Invented sessions, always the same ones: turns with thoughts, calls, subagents, failures, idle gaps and hostile
+//! text.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const SECOND: i64 = 1_000_000_000;
 /// Text that must stay text.
 pub const HOSTILE: &str = "<img src=x onerror=alert(1)> \u{202e}gnp.exe </script><script>alert(2)</script> javascript:alert(3) __proto__";
 
-/// A secret that only what leaves the page is without.
+/// A secret. Only texts that leave the page are without it.
 pub const SECRET: &str = "hunter2-hunter2-hunter2";
 
 /// What an agent says at the end of a turn.
@@ -385,7 +386,7 @@ impl<'a> Author<'a> {
         self.data.turns.insert(root.to_owned(), turns);
     }
 
-    /// Moves a session written at time 0 to where it belongs.
+    /// Moves a session that was written at time 0 to its real time.
     fn shift(&mut self, first: usize, turns: &mut [TurnSummary], by: i64) {
         let last =
             self.data.spans[first..].iter().filter_map(|s| s.span.end).map(|end| end.at).max();

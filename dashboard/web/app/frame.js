@@ -18,7 +18,7 @@ import { go, useRoute } from "./ui/router.js";
 import { setBlur, setTheme, THEMES } from "./ui/theme.js";
 
 const NOTE_MS = 2_500;
-/** The other pages are fetched once the first one had time to draw. */
+/** The other pages are fetched after the first one had time to draw. */
 const PREFETCH_MS = 500;
 
 /** @param {{ failed: Failure | null }} props why signing in failed */
@@ -38,7 +38,7 @@ export function Frame({ failed }) {
     return () => clearTimeout(timer);
   }, [out]);
   const overview = useOverview(!out && route.path !== "/login");
-  // Spoken when the list changes, not when an age ticks.
+  // Spoken when the list changes, not when an age changes.
   const needs = said(overview.data?.needs ?? []);
   useEffect(() => { if (overview.data) speak(needs); }, [needs]);
   // At once, and not with the next drawing: somebody may be looking already.
@@ -47,7 +47,7 @@ export function Frame({ failed }) {
     setBlur(on);
     chooseBlur(on);
   };
-  // Before the browser draws: a key that is pressed on the first sight of a page is not lost.
+  // Bound before the browser draws, so that no key pressed at once is lost.
   useLayoutEffect(() => bind({
     "?": () => toggle(help.current),
     "Ctrl k": () => toggle(palette.current),
@@ -90,7 +90,7 @@ function useSignedOut() {
   return out;
 }
 
-/** How the stream is, since when it is lost, and which destinations fail. */
+/** The stream's state, since when it is lost, and which destinations fail. */
 function useConnection() {
   const [connection, setConnection] = useState(live.state);
   const [failing, setFailing] = useState(/** @type {string[]} */ ([]));

@@ -9,7 +9,7 @@ import { go } from "./ui/router.js";
 
 /** @typedef {ReturnType<typeof import("./ui/needs.js").useOverview> & { lost: number | null }} OverviewAnswer */
 
-// Each page is a module that the browser fetches when an address asks for it: see `tests/assets.rs` for what a first load may weigh.
+// Each page is a module, fetched when an address needs it. `tests/assets.rs` limits the size of a first load.
 /** @type {Record<string, ReturnType<typeof lazy>>} */
 const PAGES = {
   "/": lazy(() => import("./pages/overview.js").then((file) => file.Overview)),
@@ -29,14 +29,16 @@ const Session = lazy(() => import("./session/page.js").then((file) => file.Sessi
 /** @param {string} path */
 const sessionOf = (path) => /^\/s\/([^/]+)$/.exec(path)?.[1];
 
-/** Starts to fetch the page of an address, while the browser still signs in. @param {string} path */
+/** Starts to fetch an address's page while the browser still signs in. @param {string} path */
 export function prepare(path) {
   const page = sessionOf(path) ? Session : Object.hasOwn(PAGES, path) ? PAGES[path] : null;
   page?.prepare({ first: true }).catch(() => {});
 }
 
-/** Fetches every page, one after the other, while the collector that proved itself is there: afterwards a stopped collector takes
- * none away, and nobody else can send one. */
+/**
+ * Fetches all pages one after the other while the collector is proven. Later, a stopped collector takes no page away,
+ * and no other program can send one.
+ */
 export async function prefetch() {
   for (const one of [Session, ...Object.values(PAGES)]) {
     if (door.open || door.proven) await one.prepare().catch(() => {});
@@ -66,7 +68,7 @@ function decode(text) {
   }
 }
 
-/** A link from a trace viewer: goes to the session that holds the trace. @param {{ trace: string, span?: string }} props */
+/** A link from a trace viewer. Leads to the session that contains the trace. @param {{ trace: string, span?: string }} props */
 function Trace({ trace, span }) {
   const [error, set] = useState(/** @type {Failure | null} */ (null));
   useEffect(() => {

@@ -1,4 +1,4 @@
-//! The negative control of a kill: the same senders, an unacknowledged stream socket, a reader that is killed.
+//! The negative control of a kill: the same senders, an unacknowledged stream socket, and a reader that is killed.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::World;
 
-/// A reader at the end of a socket, with every message it was sent.
+/// A reader at the end of a socket, and every message that was sent to it.
 #[derive(Debug)]
 pub struct Control {
     file: PathBuf,
@@ -28,7 +28,7 @@ struct Channel {
 }
 
 impl Control {
-    /// A reader that writes down every line it gets.
+    /// A reader that writes every received line to a file.
     #[must_use]
     pub fn start(world: &World) -> Self {
         let file = world.scratch("received-by-socket");
@@ -37,7 +37,7 @@ impl Control {
         Self { file, channel, accepted: AtomicU64::new(0) }
     }
 
-    /// Sends one message. Whoever sends is told what a hook would be told: the write worked.
+    /// Sends one message. The sender learns what a hook would learn: the write succeeded.
     pub fn send(&self, number: u64) {
         let line = format!("{number} {:0298}\n", 0);
         let mut channel = self.channel.lock().unwrap();
@@ -46,7 +46,7 @@ impl Control {
         }
     }
 
-    /// Makes the reader busy with something else, as any reader is at times.
+    /// Keeps the reader busy with something else for a moment, as happens to any reader.
     pub fn distract(&self) {
         let channel = self.channel.lock().unwrap();
         kill_process(Pid::from_child(&channel.reader), Signal::STOP).unwrap();

@@ -18,16 +18,17 @@ use crate::world::World;
 
 /// Maximum time until everything is stored once there is space again. A debug build stores a backlog more slowly.
 const BACK: Duration = Duration::from_secs(if cfg!(debug_assertions) { 15 } else { 5 });
-/// Space reserved for hooks behind the journal's end, and for the database beside it.
+/// Space reserved for hooks after the journal's end, and the same for the database.
 const RESERVE: u64 = 16 << 20;
 const BALLAST: u64 = 32 << 20;
-/// A disk on which there is room for both, so that both are made.
+/// Size of a disk with room for both reserves, so that both are made.
 const DISK_MIB: u64 = 200;
 /// Bytes of a large hook.
 const LARGE: Range<u64> = 500_000..1_500_000;
 
-/// Shims meet a full disk: with a collector or without, and with a run-time directory that is as full. Everything is stored or
-/// counted, and it recovers unaided. A hundred of them are more than reserve and ballast take.
+/// Shims run on a full disk: with or without a collector, and with a run-time directory that is also full. Every hook
+/// must be stored or counted, and the system must recover by itself. A hundred shims write more than reserve and
+/// ballast can hold.
 ///
 /// # Errors
 /// The machine does not permit it.
@@ -41,7 +42,7 @@ pub fn run(shims: u64, seed: u64) -> Result<Report, String> {
     Ok(lines.join("\n"))
 }
 
-/// Where hooks may go that the journal does not take.
+/// Where hooks can go that the journal does not accept.
 #[derive(Clone, Copy, Debug)]
 enum Spill {
     /// There is no run-time directory.
@@ -87,10 +88,10 @@ fn small_world(spill: Spill) -> Result<(World, Mounted), String> {
     Ok((world, disk))
 }
 
-/// No collector runs and the disk is full: hooks in the reserve are stored later, the rest is counted.
+/// No collector runs and the disk is full. Hooks in the reserved space are stored later, and the others are counted.
 fn without_collector(shims: u64, seed: u64, spill: Spill) -> Result<Report, String> {
     let (world, disk) = small_world(spill)?;
-    // A collector prepares journal, reserve and counter, as it does on every machine that has run one.
+    // A collector prepares journal, reserve and loss file, as on every machine where one has run.
     drop(Collector::start(&world));
     let filler = disk.fill("filler");
     let (place, run_time) = match spill {
@@ -119,13 +120,14 @@ fn without_collector(shims: u64, seed: u64, spill: Spill) -> Result<Report, Stri
 /// What the database may fall back on.
 #[derive(Clone, Copy, Debug)]
 enum Ballast {
-    /// The ballast, after which it may have room again for all that was kept.
+    /// The ballast is used. After that, there may be room again for all hooks.
     Used,
-    /// Nothing: it is refused for as long as the disk is full.
+    /// There is no ballast. Writing is refused as long as the disk is full.
     Gone,
 }
 
-/// The disk fills while the collector works: it keeps running, reads work, trouble is shown, and it recovers within seconds.
+/// The disk fills while the collector works. It keeps running, reads work, the trouble is shown, and it recovers within
+/// seconds.
 fn with_collector(shims: u64, seed: u64, fallback: Ballast) -> Result<Report, String> {
     let (world, disk) = small_world(Spill::None)?;
     let mut collector = Collector::start(&world);
@@ -148,7 +150,7 @@ fn with_collector(shims: u64, seed: u64, fallback: Ballast) -> Result<Report, St
     let shown = eventually("trouble and losses are shown", SOON, || {
         let status = world.json(&["status", "--json"]);
         let refused = match fallback {
-            // With room again it is trouble no more, and has been counted.
+            // With room again, the trouble is over, and it was counted.
             Ballast::Used => status["counters"]["store_retries"].as_u64() > Some(0),
             Ballast::Gone => false,
         };
@@ -178,8 +180,8 @@ fn with_collector(shims: u64, seed: u64, fallback: Ballast) -> Result<Report, St
     ))
 }
 
-/// Waits until every hook is stored or counted, and no trouble is shown. It is not for the backlog to say: a hook whose end found
-/// no room is waited for half a minute.
+/// Waits until every hook is stored or counted and no trouble is shown. The backlog alone does not tell this: the
+/// collector waits half a minute for the rest of a hook whose end found no room.
 #[track_caller]
 fn all_stored(world: &World, ledger: &Ledger) {
     eventually("everything is stored again", Duration::from_secs(120), || {
@@ -205,12 +207,12 @@ fn counted(status: &Value) -> u64 {
     status["losses"].as_object().unwrap().values().filter_map(Value::as_u64).sum()
 }
 
-/// Every shim exited 0 with its answer, and is stored or counted: never both, never neither. Some are lost: otherwise nothing
-/// was tried.
+/// Checks that every shim exited with 0 and its answer, and that each hook is either stored or counted, never both.
+/// Some hooks must be lost; otherwise the test proves nothing.
 #[track_caller]
 fn account(world: &World, ledger: &Ledger) -> (usize, usize) {
     assert_eq!(ledger.refused(), [], "a shim was harmed by a full disk");
-    // A hook whose end did not fit may have left its beginning, marked as cut.
+    // A hook whose end did not fit may be stored in part, marked as cut.
     let mut ledger = ledger.clone();
     (0..ledger.accepted() as u64).for_each(|number| ledger.enter_killed(number));
     let mut comparison = ledger.comparison();

@@ -1,4 +1,5 @@
-//! Every byte of a segment with three records flipped, and the segment cut after every byte, through the real collector.
+//! Flips every byte of a segment with three records, and cuts the segment after every byte. Each variant is read by the
+//! real collector.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,7 +12,7 @@ use crate::verify;
 use crate::wait::eventually;
 use crate::world::World;
 
-/// Segments that one collector is given.
+/// Number of segments for one collector.
 const SEGMENTS: usize = 200;
 
 /// What is done to a segment.
@@ -21,7 +22,7 @@ enum Damage {
     Cut(usize),
 }
 
-/// Does both to every byte, or to every `step`th.
+/// Flips and cuts at every byte, or at every `step`th.
 #[track_caller]
 pub fn run(step: usize) -> Report {
     let (length, _) = segment(0);

@@ -1,4 +1,5 @@
-//! The journal's frame, written and read from its description in ARCHITECTURE.md: the harness knows no code of the product.
+//! Writes and reads the journal's frames by their description in ARCHITECTURE.md, because the harness uses none of the
+//! product's code.
 
 use xxhash_rust::xxh64::xxh64;
 
@@ -14,7 +15,7 @@ pub const MAGIC: [u8; 4] = *b"\xffHSJ";
 pub fn record(id: u64, wall_ns: u64, event: &str, body: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     payload.extend(wall_ns.to_le_bytes());
-    // The steady clock goes as the wall clock does: where it did not, durations would be those of the steady clock.
+    // The steady clock advances like the wall clock. Otherwise durations would be those of the steady clock.
     payload.extend(wall_ns.saturating_sub(BOOTED_NS).to_le_bytes());
     payload.extend([0; 8]);
     payload.extend([1, 0]);

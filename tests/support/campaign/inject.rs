@@ -15,7 +15,7 @@ use crate::player::{self, Reply};
 use crate::wait::{eventually, pause};
 use crate::world::World;
 
-/// A kind of call: what `strace` names it, how it fails, and the files that it is about.
+/// A kind of call: its name for `strace`, how it fails, and the files that it is applied to.
 struct Call {
     name: &'static str,
     traced: &'static str,
@@ -100,27 +100,28 @@ pub enum When {
     Once(u64),
     /// Ten from that one on.
     Ten(u64),
-    /// Every third, for as long as the collector runs.
+    /// Every third call, as long as the collector runs.
     Often,
 }
 
-/// Segments of one mebibyte: forty hooks and some larger ones are more than one.
+/// Segments of one mebibyte. Forty hooks and some larger ones fill more than one.
 const CONFIG: &str = "[journal]\nsegment_bytes = 1048576\n";
-/// How long a collector may take to start, or not to start: it tries a database that cannot be opened for 10 s.
+/// How long a collector may take to start or to give up. It tries for 10 s to open a database that cannot be opened.
 const START: Duration = Duration::from_secs(60);
-/// How long it may take to store everything once calls work again, and how long it is given where they go on failing.
+/// How long the collector may take to store everything once calls work again, and how long it may try if they keep
+/// failing.
 const PATIENCE: Duration = Duration::from_secs(120);
 const GIVEN: Duration = Duration::from_secs(3);
 /// How long a collector may take to stop.
 const STOP: Duration = Duration::from_secs(20);
 
-/// Tries every kind of call, or one, at so many points. False when one failed.
+/// Tries every kind of call, or one, at this number of points. Returns false if one failed.
 #[must_use]
 #[expect(clippy::print_stdout, reason = "the figures are the output")]
 pub fn run(only: Option<&str>, points: u64, program: Option<&Path>, seed: u64) -> bool {
     let mut right = true;
     for call in CALLS.iter().filter(|call| only.is_none_or(|only| only == call.name)) {
-        // The first calls are those of the start. Later ones lie further and further apart.
+        // The first calls are those of the start. The distance between tried calls grows.
         let points = (0..points).map(|point| 1 + point * (point + 1) / 2);
         let once = points.clone().map(When::Once);
         let all = once.chain(points.step_by(2).map(When::Ten)).chain([When::Often]);
@@ -145,7 +146,7 @@ pub fn run(only: Option<&str>, points: u64, program: Option<&Path>, seed: u64) -
 pub struct Tried {
     /// Calls that failed.
     pub failed: u64,
-    /// The collector served. A start that fails is made again, without faults.
+    /// Whether the collector served. A start that fails is repeated without faults.
     pub served: bool,
     /// Hooks that were accepted.
     pub hooks: u64,
@@ -192,7 +193,7 @@ pub fn one(name: &str, when: When, program: Option<&Path>, seed: u64) -> Result<
     world.set_program(program.map(Path::to_owned));
     world.shim();
     if call.files == DATABASE {
-        // The first migration is another story: a start that cannot make the database ends.
+        // The first migration is not part of this test: a start that cannot create the database ends.
         drop(Collector::start(&world));
     }
     let mut ledger = send(&world, 20, seed);
@@ -241,7 +242,7 @@ fn wrapper(world: &World, call: &Call, when: When, error: &str, log: &Path) -> V
     words
 }
 
-/// Larger hooks, until the journal is larger than a segment.
+/// Adds larger hooks until the journal is larger than a segment.
 fn roll(world: &World, ledger: &mut Ledger) {
     let first = ledger.accepted() as u64;
     for number in first..first + 20 {
@@ -250,8 +251,8 @@ fn roll(world: &World, ledger: &mut Ledger) {
     }
 }
 
-/// Waits until everything is stored. Where calls go on failing, the collector may leave hooks in the journal: the next one
-/// stores them.
+/// Waits until everything is stored. If calls keep failing, the collector may leave hooks in the journal, and the next
+/// one stores them.
 fn stored_or_held(world: &World, ledger: &Ledger, running: &mut Running, held: bool) {
     let waited = Instant::now();
     let patience = if held { GIVEN } else { PATIENCE };
@@ -269,7 +270,8 @@ struct Running {
 }
 
 impl Running {
-    /// Waits until it serves. `None` when it ended instead: a start may fail, and is made again.
+    /// Waits until the collector serves. Returns `None` if it ended instead, because a start may fail and is then
+    /// repeated.
     fn start(world: &World, wrapper: &[&str]) -> Option<Self> {
         let mut child = collector::spawn_below(world, wrapper, "serve", &[]);
         let started = Instant::now();
@@ -287,7 +289,7 @@ impl Running {
 }
 
 impl Running {
-    /// Whether it ended by itself. The next collector stores the rest.
+    /// Whether the collector ended by itself. The next one stores the rest.
     fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

@@ -1,4 +1,4 @@
-//! SIGKILL at any moment, of the collector and of shims.
+//! SIGKILL of the collector and of shims at any moment.
 
 use std::fs;
 use std::thread;
@@ -27,17 +27,17 @@ pub struct Plan {
     pub at_once: u64,
     /// Shims per kill.
     pub shims: u64,
-    /// One kill in so many comes when segments are being deleted, which is after ten seconds; 0 for none.
+    /// One in this many kills happens while segments are being deleted, which begins after ten seconds; 0 for none.
     pub late_one_in: u64,
     /// Where the randomness starts.
     pub seed: u64,
 }
 
-/// One kill in so many comes after the collector said that it is ready, and that time is taken.
+/// One in this many kills happens after the collector reported that it is ready. The time until then is measured.
 const READY_ONE_IN: u64 = 5;
 
-/// Sessions that end soon are forgotten soon: otherwise every start replays the whole campaign. Segments that are put aside
-/// early are put aside often.
+/// Sessions end soon and are evicted soon, because otherwise every start would replay the whole campaign. Small
+/// segments are rolled often.
 const CONFIG: &str = "[trace]\nsession_idle = \"2s\"\ngeneration_idle = \"1s\"\n\n[journal]\nsegment_bytes = 1048576\n";
 
 /// Kills the collector again and again under `at_once` shims, some of which are killed too.
@@ -78,7 +78,7 @@ pub fn run(plan: Plan) -> Report {
     collector.drained(Duration::from_secs(900));
     drop(collector);
     nothing_is_lost(&world, &ledger);
-    // Longer than anything of the configuration takes to be idle and settled.
+    // Longer than any session or turn takes to become idle and settle with this configuration.
     rebuild_is_equal(&world, Duration::from_secs(8));
     let (sent, lost) = control.end();
     assert!(lost > 0, "the negative control lost nothing of {sent}: this campaign proves nothing");
@@ -98,7 +98,7 @@ pub fn run(plan: Plan) -> Report {
 
 type Calls = (&'static str, u64, u64, u64);
 
-/// System calls of one kind of work, in each of which a collector is killed.
+/// The system calls of one kind of work. A collector is killed in each of them.
 struct Step {
     /// The work.
     what: &'static str,
@@ -106,8 +106,8 @@ struct Step {
     before: Before,
     /// Files of the state directory that the calls are about.
     names: &'static [&'static str],
-    /// Each call, from which one on, up to which one at most, and every how many-th of them. Each thread counts its own: the first
-    /// ones may be those of the start.
+    /// For each call: its name, the first and the last number to try, and the step between them. Each thread counts its
+    /// own calls, and the first ones may be those of the start.
     calls: &'static [Calls],
 }
 
@@ -118,7 +118,7 @@ enum Before {
     Nothing,
     /// Hooks that it has not read.
     Hooks,
-    /// A journal that is as large as a segment.
+    /// A journal of the size of a segment.
     WholeSegment,
 }
 
@@ -133,7 +133,8 @@ const STEPS: [Step; 4] = [
         what: "roll",
         before: Before::WholeSegment,
         names: &["journal", "journal.new"],
-        // The reserve of the old journal, that of the new one before it has its name, and that after the roll.
+        // Calls for the reserve of the old journal, for the reserve of the new one before it has its name, and for the
+        // reserve after the roll.
         calls: &[("fallocate", 1, 3, 1), ("linkat", 1, 1, 1), ("rename", 1, 1, 1)],
     },
     Step {
@@ -155,16 +156,16 @@ const FEW: u64 = 5;
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// Records of one frame each.
 const ONE_FRAME_MAX: usize = 60_000;
-/// How long a call may keep one waiting: the first of its kind does come, however busy the machine is; when a later one does not,
-/// there is none. A deletion waits ten seconds before.
+/// How long to wait for a call. The first of its kind always comes, even on a busy machine. If a later one does not
+/// come, there is none. Before a deletion, the collector waits ten seconds.
 const FIRST_CALL: Duration = Duration::from_secs(60);
 const CALL: Duration = Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 2_000 });
 const DELETION: Duration = Duration::from_secs(60);
 /// Segments of a world of deletions.
 const SEGMENTS: u64 = 3;
 
-/// Kills the collector in the middle of a given system call, the first, the second and so on, `calls` of each at most: every
-/// step of the first migration, of a roll, of a commit and of a deletion.
+/// Kills the collector in the middle of a given system call: in the first, the second and so on, at most `calls` of
+/// each. This covers every step of the first migration, of a roll, of a commit and of a deletion.
 ///
 /// # Errors
 /// `strace` is not there.
@@ -206,7 +207,7 @@ fn tried(
     hooks: &mut usize,
 ) -> String {
     let last = last.min(first + (calls - 1) * stride);
-    // What comes a few times only is tried again and again.
+    // Calls that occur only a few times are tried repeatedly.
     let rounds = if last - first < FEW { (calls / 8).max(1) } else { 1 };
     let all = (first..=last).step_by(stride as usize);
     let bar = bar("kill in a system call", rounds * all.clone().count() as u64);
@@ -277,7 +278,7 @@ impl Stepped {
         }
     }
 
-    /// Writes so many records without a shim.
+    /// Writes this number of records without a shim.
     fn write(&mut self, name: &str, records: u64) {
         let mut journal = JournalWriter::new(self.world.state().join(name));
         for number in self.next..self.next + records {
@@ -299,7 +300,7 @@ impl Stepped {
     }
 }
 
-/// Kills this many collectors in the call that deletes a segment, which happens ten seconds after a collector has found the
+/// Kills collectors in the call that deletes a segment. A collector makes that call ten seconds after it has found the
 /// segment. Returns the number of kills and of hooks.
 #[track_caller]
 fn deletions(count: u64) -> (u64, usize) {
@@ -310,7 +311,7 @@ fn deletions(count: u64) -> (u64, usize) {
     })
 }
 
-/// The first collector dies before it has deleted anything, the next one after it has deleted one segment, and so on.
+/// The first collector is killed before it deletes anything, the next one after it has deleted one segment, and so on.
 fn deletion(one: u64) -> usize {
     let mut stepped = Stepped::new();
     fs::create_dir_all(stepped.world.state()).unwrap();
@@ -329,9 +330,9 @@ fn deletion(one: u64) -> usize {
     stepped.settle()
 }
 
-/// Trusting a length loses neighbouring records: the negative control of every reader of a journal.
+/// The negative control of every reader of a journal: a reader that trusts lengths loses neighbouring records.
 ///
-/// Returns how many whole records a trusting reader loses; the collector must lose none of them.
+/// Returns how many complete records a trusting reader loses. The collector must lose none of them.
 #[track_caller]
 pub fn a_trusting_reader_loses() -> Report {
     let world = World::new();
@@ -390,7 +391,7 @@ fn kill_late(world: &World, random: &mut Random) {
     collector.kill();
 }
 
-/// Kills a collector in the `call`-th call of this kind that is about one of these files. False when there was none.
+/// Kills a collector in the `call`-th call of this kind on one of these files. Returns false if there was no such call.
 fn kill_in(world: &World, kind: &str, names: &[&str], call: u64, patience: Duration) -> bool {
     let trace = format!("trace={kind}");
     let inject = format!("inject={kind}:signal=KILL:when={call}");
@@ -406,8 +407,8 @@ fn kill_in(world: &World, kind: &str, names: &[&str], call: u64, patience: Durat
         }
         pause(Duration::from_millis(10));
     }
-    // The call did not occur that often. Killing the tracer would detach it from the collector, so end the collector: the
-    // tracer then ends by itself.
+    // The call did not occur that often. Killing the tracer would only detach it, so the collector is ended. The tracer
+    // then ends by itself.
     let tracer = child.id();
     let traced = fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).unwrap();
     let traced = traced.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));

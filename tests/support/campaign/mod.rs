@@ -1,8 +1,9 @@
-//! Long runs that try to lose a hook. Each has a small version that is a test; `cargo run -p e2e --example campaign` runs
-//! them at length.
+//! Long runs that try to lose a hook. Each has a small version that is a test; `cargo run -p e2e --example campaign`
+//! runs the long ones.
 //!
-//! The truth is a [`crate::ledger::Ledger`] outside the system: every shim that was accepted is stored byte for byte, once,
-//! or counted as lost. Each campaign carries a negative control, a channel that must lose under the same treatment.
+//! They compare with a [`crate::ledger::Ledger`] outside the system. Every accepted hook must be stored byte for byte
+//! and once, or be counted as lost. Each campaign has a negative control: a channel that must lose hooks under the same
+//! treatment.
 
 pub mod control;
 pub mod disk;
@@ -33,7 +34,7 @@ use crate::world::World;
 /// Result of a successful campaign: one line of figures. A failure panics.
 pub type Report = String;
 
-/// A bar on standard error; nothing when that is no terminal.
+/// A progress bar on standard error; none if that is not a terminal.
 #[must_use]
 pub fn bar(what: &'static str, steps: u64) -> ProgressBar {
     let bar = ProgressBar::new(steps).with_message(what);
@@ -60,7 +61,7 @@ impl Drop for Until<'_> {
     }
 }
 
-/// Runs shims, as many at once as there are threads that call [`Traffic::run`].
+/// Runs shims in parallel, one in each thread that calls [`Traffic::run`].
 #[derive(Debug)]
 pub struct Traffic<'a> {
     world: &'a World,
@@ -70,18 +71,18 @@ pub struct Traffic<'a> {
     next: AtomicU64,
     limit: AtomicU64,
     stop: AtomicBool,
-    /// One in so many shims is killed; 0 for none.
+    /// One in this many shims is killed; 0 for none.
     killed_one_in: u64,
 }
 
 impl<'a> Traffic<'a> {
-    /// Nothing runs yet, and nothing may: see [`Traffic::allow`].
+    /// A value with which nothing runs until [`Traffic::allow`] is called.
     #[must_use]
     pub fn new(world: &'a World, killed_one_in: u64) -> Self {
         Self::from(world, killed_one_in, 0)
     }
 
-    /// The same with numbers from `first` on.
+    /// The same, with numbers that begin at `first`.
     #[must_use]
     pub fn from(world: &'a World, killed_one_in: u64, first: u64) -> Self {
         Self::of(ledger::mixed, world, killed_one_in, first)
@@ -113,14 +114,14 @@ impl<'a> Traffic<'a> {
         self.next.load(Ordering::Relaxed).min(self.limit.load(Ordering::Relaxed))
     }
 
-    /// Ends every [`Traffic::run`] when it goes out of scope, also when that is because something was wrong: a scope of
-    /// threads waits for those that run.
+    /// Ends every [`Traffic::run`] when it is dropped, including after a panic. A scope of threads would otherwise wait
+    /// for them.
     #[must_use]
     pub fn until_the_end(&self) -> Until<'_> {
         Until(&self.stop)
     }
 
-    /// Runs shims, one after another, until told to stop. `then` is told each number that was accepted.
+    /// Runs shims one after another until told to stop. Calls `then` with each number that was accepted.
     pub fn run(&self, seed: u64, mut then: impl FnMut(u64)) {
         let mut random = Random::from_seed(seed);
         while !self.stop.load(Ordering::Relaxed) {
@@ -151,14 +152,14 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// A shim that is killed somewhere between its start and its end; it may have been faster.
+/// A shim that is killed somewhere between its start and its end. It may have ended before.
 fn killed(world: &World, body: &[u8], random: &mut Random) -> Reply {
     let mut child = player::start(world, "afterAgentThought");
     let whole = random.between(0, 2) == 0;
     if whole {
         player::feed(&mut child, body);
     } else if let Some(stdin) = &mut child.stdin {
-        // The shim may have ended by itself already. The next line finds out.
+        // The shim may have ended already. The next line finds out.
         let _half = std::io::Write::write_all(stdin, &body[..body.len() / 2]);
     }
     pause(Duration::from_micros(random.between(0, 1_500)));
@@ -166,7 +167,7 @@ fn killed(world: &World, body: &[u8], random: &mut Random) -> Reply {
     Reply::from(child.wait_with_output().unwrap())
 }
 
-/// Runs so many shims, two hundred at once.
+/// Runs this number of shims, two hundred at a time.
 #[must_use]
 pub fn send(world: &World, shims: u64, seed: u64) -> Ledger {
     let mut ledger = Ledger::of(ledger::mixed);
@@ -179,7 +180,7 @@ pub fn extend(ledger: &mut Ledger, world: &World, shims: u64, seed: u64) {
     extend_of(ledger::mixed, ledger, world, shims, seed);
 }
 
-/// The same with other bodies, those of the ledger.
+/// The same with the bodies of the ledger.
 pub fn extend_of(
     make: fn(u64) -> Vec<u8>,
     ledger: &mut Ledger,
@@ -207,7 +208,7 @@ pub fn extend_of(
     ledger.join(&traffic.ledger.into_inner().unwrap());
 }
 
-/// Every accepted body is stored byte for byte exactly once, and nothing else is.
+/// Checks that every accepted body is stored exactly once, byte for byte, and nothing else.
 #[track_caller]
 pub fn nothing_is_lost(world: &World, ledger: &Ledger) {
     assert_eq!(ledger.refused(), [], "a shim was harmed");

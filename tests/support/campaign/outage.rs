@@ -1,5 +1,5 @@
-//! Two destinations are away for a day of hooks. One may keep everything, the other so many spans and no more: what it gets
-//! in the end are the newest of them, in order, each once, and the rest is counted.
+//! Two destinations are down for a day of hooks. One may keep all spans, the other a limited number. In the end the
+//! second one must get the newest spans, in order and once each, and the others must be counted as lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use crate::wait::eventually;
 use crate::world::World;
 
 const DAY_NS: u64 = 86_400_000_000_000;
-/// Tool calls of a turn; with its prompt and its end, so many hooks more.
+/// Tool calls in a turn. Its prompt and its stop are further hooks.
 const CALLS: u64 = 6;
 const HOOKS_OF_TURN: u64 = 2 + 2 * CALLS;
-/// The collector is killed after each such part of the day.
+/// Number of parts of the day. The collector is killed after each.
 const PARTS: u64 = 4;
 /// Spans of a request.
 const REQUEST: u64 = 512;
-/// Longest wait before a destination that was away is tried again, with its jitter.
+/// Maximum wait, with jitter, before a destination that was down is tried again.
 const LONGEST_WAIT: Duration = Duration::from_secs(360);
 
-/// A day of about so many hooks; one destination keeps about a third of their spans.
+/// Runs a day with about this number of hooks. One destination keeps about a third of their spans.
 pub fn run(hooks: u64) -> Result<Report, String> {
-    // At least as many as make a bound matter.
+    // At least enough turns for the limit to matter.
     let turns = (hooks / HOOKS_OF_TURN).max(REQUEST / CALLS);
-    // A turn is a span, and so is each call.
+    // Each turn is a span, and each call is one.
     let bound = turns * (1 + CALLS) / 3;
     let ports: [u16; 2] = free_ports();
     let world = World::new();
@@ -168,7 +168,7 @@ fn destinations(world: &World) -> [Value; 2] {
         .map(|name| listed.iter().find(|one| one["name"] == name).cloned().unwrap_or_default())
 }
 
-/// These spans came, each once, in this order.
+/// Checks that exactly these spans came, once each, in this order.
 #[track_caller]
 fn in_order(receiver: &Receiver, expected: &[String]) {
     let place: BTreeMap<&str, usize> =
@@ -188,7 +188,7 @@ fn in_order(receiver: &Receiver, expected: &[String]) {
     let mut sorted = came.clone();
     sorted.sort_unstable();
     assert!(sorted == once, "{} spans came, {} were to", came.len(), once.len());
-    // Spans of one session lie together in a request: between requests nothing may go back.
+    // Within a request, spans of a session stand together. From one request to the next, the order must not go back.
     let ends =
         |request: &Vec<usize>| (request.iter().min().copied(), request.iter().max().copied());
     for pair in requests.windows(2) {

@@ -1,4 +1,4 @@
-//! Power cuts: a file system that forgets what was not written to its device.
+//! Power cuts, simulated by a file system that drops everything that was not written to its device.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,23 +20,23 @@ use crate::verify;
 use crate::wait::pause;
 use crate::world::World;
 
-/// What may be gone: the last sync was so long ago at most.
+/// Maximum age of hooks that may be lost: the last sync is at most this old.
 const WINDOW: Duration = Duration::from_millis(150);
 /// If a sync on this machine takes longer than this, the cut proves nothing about the window, and is repeated.
 const STALL_MAX: Duration = Duration::from_millis(100);
-/// Maximum number of repeated cuts: as many as there are cuts, and at least a few.
+/// Maximum number of repeated cuts: at least this many, and otherwise as many as there are cuts.
 const AGAIN_MIN: u64 = 10;
-/// Cuts per state directory. The last one happens while a collector catches up.
+/// Number of cuts per state directory. The last one happens while a collector catches up.
 const CUTS_PER_STATE: u64 = 10;
-/// What such a collector finds, about two seconds of work, and how much of it lies in one segment.
+/// Number of hooks for such a collector (about two seconds of work), and how many of them are in one segment.
 const BACKLOG: u64 = if cfg!(debug_assertions) { 4_000 } else { 24_000 };
 const BACKLOG_SEGMENT: u64 = BACKLOG / 8;
-/// Beyond every number that a collector has given meanwhile.
+/// A number higher than any that a collector has given in the meantime.
 const SEGMENTS_FROM: u64 = 1_000;
-/// Its hooks are no larger, so that each takes one frame.
+/// Maximum size of a body in a backlog, so that each hook takes one frame.
 const BACKLOG_BODY_MAX: usize = 60_000;
 
-/// Cuts the power until `cuts` of them say something. Panics where a machine is so busy that as many again said nothing.
+/// Cuts the power until `cuts` cuts are conclusive. Panics if the machine is so busy that as many again were not.
 ///
 /// # Errors
 /// The machine does not permit it.
@@ -75,7 +75,7 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
                 sum.inconclusive_stall,
             );
         }
-        // At last, since every cut compares all that came before it.
+        // This cut comes last, because every cut compares everything before it.
         behind(&world, &disk, &mut random, first, &mut all, &mut sum)?;
         done += here;
         bar.inc(1);
@@ -110,8 +110,8 @@ pub fn run(cuts: u64, seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// How long this machine keeps what wants to sync waiting, until there is enough: for a processor, and for the sync itself. It
-/// syncs to a file system of its own, as a sync here would take others along and hide what is to be found.
+/// Measures how long this machine delays a sync, until `enough` is set: the wait for a processor and the sync itself.
+/// It uses a file system of its own, because a sync here would also write what the test wants to find unwritten.
 fn stalls(yardstick: &mut fs::File, enough: &AtomicBool) -> Duration {
     const TICK: Duration = Duration::from_millis(5);
     let (mut worst, mut last) = (Duration::ZERO, Instant::now());
@@ -128,12 +128,12 @@ fn stalls(yardstick: &mut fs::File, enough: &AtomicBool) -> Duration {
     worst
 }
 
-/// Conclusive cuts, where nothing else is said.
+/// Sums over conclusive cuts, unless a field says otherwise.
 #[derive(Debug, Default)]
 struct Sum {
     stall: Duration,
     accepted: usize,
-    /// Lost although they were older than the window.
+    /// Hooks that were lost although they were older than the window.
     older: usize,
     /// Lost in the window.
     lost: usize,
@@ -144,7 +144,7 @@ struct Sum {
     lost_ms: Vec<u128>,
     control_lost: usize,
     control_kept: usize,
-    /// Hooks of backlogs, and how many of them the database had after their cut.
+    /// Hooks of backlogs, and how many of them were in the database after their cut.
     behind: u64,
     behind_stored: u64,
 }
@@ -153,12 +153,12 @@ struct Sum {
 struct Cut {
     /// The next hook's number.
     next: u64,
-    /// Syncs were fast enough for the window to be meaningful.
+    /// Whether syncs were fast enough for the window to be meaningful.
     conclusive: bool,
 }
 
-/// A cut while the collector catches up, when its commits do not wait for the disk: all hooks had been written to it before,
-/// so none may be gone.
+/// A cut while the collector catches up and its commits do not wait for the disk. All hooks had been written to the
+/// disk before, so none may be lost.
 fn behind(
     world: &World,
     disk: &Mounted,
@@ -202,7 +202,7 @@ fn behind(
     Ok(())
 }
 
-/// Hooks that the database holds before a collector looks at it again.
+/// Hooks in the database, before another collector opens it.
 fn stored(world: &World) -> u64 {
     let count = |db: &rusqlite::Connection| {
         db.query_row("SELECT count(*) FROM raw_hook", [], |row| row.get::<_, i64>(0)).ok()
@@ -246,7 +246,8 @@ fn one(
         let enough = AtomicBool::new(false);
         thread::scope(|measuring| {
             let stalls = measuring.spawn(|| stalls(probe, &enough));
-            // Ten times what a busy agent sends; as many as the processors allow would keep the syncs themselves from them.
+            // Ten times what a busy agent sends. Sending as fast as possible would keep the syncs from getting a
+            // processor.
             let until = Instant::now() + Duration::from_millis(random.between(200, 1_200));
             while Instant::now() < until {
                 traffic.allow(5);
@@ -280,8 +281,8 @@ fn one(
     Ok(Cut { next: after + 3, conclusive: stall <= STALL_MAX })
 }
 
-/// What was accepted well before the cut is stored; what came just before it may be gone, and is noted. Where a sync had to
-/// wait too long, only consistency is judged.
+/// Checks that hooks accepted well before the cut are stored. Hooks accepted just before it may be lost, and are
+/// counted. If a sync had to wait too long, only consistency is checked.
 #[track_caller]
 fn judge(
     world: &World,
@@ -292,7 +293,8 @@ fn judge(
     sum: &mut Sum,
 ) {
     let conclusive = stall <= STALL_MAX;
-    // Two sync rounds lie between a hook and the disk: one that began before the hook, and one that the cut interrupted.
+    // A hook may have to wait for two rounds of syncs: one that began before the hook, and one that the cut
+    // interrupted.
     let window = WINDOW + 2 * stall;
     let this = Ledger::of(ledger::mixed);
     let mut comparison = this.comparison();
@@ -327,18 +329,18 @@ fn judge(
         sum.inconclusive_lost += lost.len();
     }
     times.iter().filter(|(_, at)| **at > cut).for_each(|(number, _)| all.enter_killed(*number));
-    // A hook in flight may have left its beginning, marked as cut.
+    // A hook that was being written may be stored in part, marked as cut.
     (0..next)
         .filter(|number| !times.contains_key(number))
         .for_each(|number| all.enter_killed(number));
-    // Neither may anything be there that nobody sent, nor twice, nor what earlier cuts had left be gone.
+    // There must be no hook that nobody sent and no hook twice, and nothing that earlier cuts left may be gone.
     let mut again = all.comparison();
     verify::each_raw_body(world, |body| again.see(body));
     let verdict = again.verdict();
     assert_eq!((verdict.lost, verdict.duplicate, verdict.different), Default::default());
 }
 
-/// The database as the cut has left it. A copy: looking must not repair what the collector is to find.
+/// A copy of the database as the cut left it. Opening the original would repair what the collector must find.
 pub(super) fn copy(world: &World) -> Option<rusqlite::Connection> {
     let copy = world.scratch("looked-at.db");
     for suffix in ["", "-wal"] {
@@ -351,7 +353,7 @@ pub(super) fn copy(world: &World) -> Option<rusqlite::Connection> {
     rusqlite::Connection::open(&copy).ok()
 }
 
-/// Every offset of the stored position lies within a segment that is there.
+/// Checks that every offset of the stored position lies within an existing segment.
 #[track_caller]
 fn position_is_on_disk(world: &World) {
     let Some(db) = copy(world) else { return };
@@ -368,7 +370,8 @@ fn position_is_on_disk(world: &World) {
     for word in position.split_ascii_whitespace().skip(2) {
         let (key, offset) = word.split_once(':').unwrap();
         let (key, offset) = (u64::from_str_radix(key, 16).unwrap(), offset.parse::<u64>().unwrap());
-        // A segment that is gone was stored, or lies in the run-time directory: an unknown one is read from its start.
+        // A segment that is gone was stored, or is in the run-time directory. An unknown segment is read from its
+        // start.
         let Some(length) = lengths.get(&key).copied() else { continue };
         assert!(offset <= length, "the position {position} is ahead of the disk: {lengths:x?}");
     }

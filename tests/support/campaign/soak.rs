@@ -1,4 +1,4 @@
-//! Half an hour as it may be on a busy machine: hooks at a steady rate, restarts, kills, an upgrade.
+//! Half an hour of a busy machine: hooks at a steady rate, restarts, kills, an upgrade.
 
 use std::path::PathBuf;
 use std::thread;
@@ -11,11 +11,11 @@ use crate::verify::rebuild_is_equal;
 use crate::wait::pause;
 use crate::world::World;
 
-/// Sessions that are idle soon come to rest soon after the last hook: what time alone would still change differs between
-/// the tables and a later rebuild.
+/// Sessions become idle soon after their last hook. Otherwise time alone could still change something between the
+/// tables and a later rebuild.
 const CONFIG: &str = "[trace]\nsession_idle = \"3s\"\ngeneration_idle = \"2s\"\n";
 
-/// How long everything must stay as it is: longer than the configuration lets a session be idle.
+/// How long nothing may change. It is longer than a session takes to become idle with this configuration.
 const REST: Duration = Duration::from_secs(9);
 
 /// How long, and with what.
@@ -23,15 +23,16 @@ const REST: Duration = Duration::from_secs(9);
 pub struct Plan {
     /// For how long hooks come.
     pub time: Duration,
-    /// Hooks per second: an agent in full swing makes 5 to 20.
+    /// Hooks per second. A busy agent sends 5 to 20.
     pub rate: u64,
-    /// A previous build of hookspan for the first half: the second half upgrades its database.
+    /// An earlier build of hookspan for the first half. The second half upgrades its database.
     pub previous: Option<PathBuf>,
     /// Where the randomness starts.
     pub seed: u64,
 }
 
-/// Runs it. At its end every hook is stored once, and a rebuild gives what the tables hold: spans, sessions, statistics.
+/// Runs the soak. At its end every hook is stored once, and a rebuild gives the same tables: spans, sessions,
+/// statistics.
 #[track_caller]
 pub fn run(plan: &Plan) -> Report {
     let mut world = World::new();
@@ -83,7 +84,7 @@ fn shown(world: &World) -> [String; 4] {
     SHOWN.map(|command| world.ok(command))
 }
 
-/// What is shown when time alone changes nothing any more.
+/// The export, once time alone no longer changes anything.
 #[track_caller]
 fn at_rest(world: &World) -> [String; 4] {
     let collector = Collector::start(world);

@@ -19,7 +19,7 @@ impl Differences {
         }
     }
 
-    /// Notes a number that is further than `slack` from the true one.
+    /// Notes a number that differs from the true one by more than `slack`.
     pub fn near(&mut self, what: &str, got: i64, wanted: i64, slack: i64) {
         if (got - wanted).abs() > slack {
             self.0.push(format!("{what}: {got}, and it is {wanted} (within {slack})"));
@@ -38,7 +38,7 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// One more span; `us` is none where no hook tells how long it took.
+    /// Adds a span; `us` is `None` if no hook reports its duration.
     pub fn add(&mut self, us: Option<u64>, failed: bool) {
         self.n += 1;
         self.errors += i64::from(failed);
@@ -46,7 +46,7 @@ impl Lengths {
         self.known.extend(us.map(|us| us as i64));
     }
 
-    /// Compares with a row of percentiles. Each length is right within `slack`, and percentiles to a thousandth.
+    /// Compares with a row of percentiles. Each duration must be right within `slack`, and percentiles to a thousandth.
     pub fn compare(mut self, what: &str, row: &Value, slack: i64, found: &mut Differences) {
         let n = number(row.get("n").unwrap_or(&row["count"]));
         let counts = (n, number(&row["errors"]), number(&row["unknown"]));
@@ -73,7 +73,7 @@ pub struct Check<'a> {
     pub collector: &'a Collector<'a>,
     /// What is true.
     pub story: &'a Story,
-    /// Times may differ by so many microseconds.
+    /// Maximum difference of times, in microseconds.
     pub slack_us: i64,
     /// What differs.
     pub found: Differences,
@@ -118,7 +118,7 @@ impl Check<'_> {
         }
     }
 
-    /// An answer, or null and a difference.
+    /// An answer. If there is none, returns null and notes a difference.
     pub fn get(&mut self, path: &str) -> Value {
         match self.collector.get(path) {
             Ok(answer) => answer,
@@ -232,12 +232,12 @@ impl Check<'_> {
         let agents = session.turns.iter().flat_map(Turn::all_agents);
         let agents = agents.map(|_| add("subagent")).count() as i64;
         got.remove("session");
-        // A child of one of two delegations that are alike is a line of its own.
+        // The child of one of two equal delegations is shown as a line of its own.
         let alike = session.turns.iter().filter(|turn| turn.alike).flat_map(Turn::all_agents);
         if let Some(lines) = got.get_mut("subagent") {
             *lines = agents.max(*lines - alike.count() as i64).min(*lines);
         }
-        // The delegating call is a line beside its subagent, and no call.
+        // The delegating call is shown as a line beside its subagent, and does not count as a call.
         if agents > 0 {
             let got_tools = got.entry("tools".to_owned()).or_default();
             *got_tools -= agents;
@@ -380,7 +380,7 @@ impl Check<'_> {
                 got.insert(number(&day["from_us"]), number(&day["turns"]));
             }
             got.retain(|_, turns| *turns != 0);
-            // A turn around midnight may be received after it.
+            // A turn close to midnight may be received after midnight.
             let is_near = turns.iter().any(|turn| turn.start % DAY_MS >= DAY_MS - 1_000);
             if !is_near {
                 self.found.equal(&format!("days of {project}"), &got, &wanted);
@@ -392,7 +392,7 @@ impl Check<'_> {
         }
     }
 
-    /// The words that narrow down mean the same in the list of sessions and of spans.
+    /// Checks that the filter words mean the same in the list of sessions and in the list of spans.
     fn filters(&mut self) {
         for project in self.projects() {
             let mut asked: Vec<(String, BTreeSet<String>, Option<i64>)> = Vec::new();
@@ -443,7 +443,7 @@ impl Check<'_> {
         self.found.equal(&format!("spans?{query}"), &(items(&list).len() as i64), &spans);
     }
 
-    /// The words that narrow down mean the same where percentiles and times are asked for.
+    /// Checks that the filter words mean the same for percentiles and times.
     fn narrowed(&mut self, project: &str) {
         let sessions: Vec<Session> = self.of_project(project).cloned().collect();
         let turns = || sessions.iter().flat_map(|session| &session.turns);
@@ -485,7 +485,7 @@ impl Check<'_> {
                         &mut self.found,
                     );
                 }
-                // Delegating calls are calls of a tool, and in no truth of calls.
+                // Delegating calls are calls of a tool, but the truth about calls does not contain them.
                 None if name == "Task" => {}
                 None => self.found.0.push(format!("latency of {words}: there is no {name}")),
             }

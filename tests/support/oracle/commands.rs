@@ -85,7 +85,7 @@ fn stats<'c>(
         let name = text(&row["name"]);
         match wanted.remove(&name) {
             Some(lengths) => lengths.compare(&format!("stats {what} {name}"), row, 2, found),
-            // Delegating calls are calls of a tool, which `stats` counts and sessions do not.
+            // Delegating calls are calls of a tool. `stats` counts them, sessions do not.
             None if name == "Task" => {}
             None => found.0.push(format!("stats {what}: there is no {name}")),
         }
@@ -95,7 +95,7 @@ fn stats<'c>(
     }
 }
 
-/// What the server for agents says of sessions.
+/// Compares the MCP server's answers about sessions.
 pub fn of_mcp<'s>(
     world: &World,
     sessions: impl Iterator<Item = &'s Session>,
@@ -156,7 +156,7 @@ pub fn of_session(world: &World, session: &Session, found: &mut Differences) {
 }
 
 impl Check<'_> {
-    /// Each prompt is found by its word, and by none of the words of another.
+    /// Checks that each prompt is found by its own word, and by no word of another prompt.
     pub fn search(&mut self) {
         let turns: Vec<(String, String, String)> = self
             .story

@@ -17,7 +17,7 @@ pub struct Hook {
 /// How a story arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ways {
-    /// Each hook is received up to so many milliseconds late.
+    /// Each hook is received up to this many milliseconds late.
     pub jitter: u64,
     /// Some hooks come twice within a second.
     pub doubled: bool,
@@ -26,7 +26,7 @@ pub struct Ways {
 /// Between the hooks of two layers.
 const LAYER_MS: u64 = 40;
 
-/// All hooks of a story in the order in which they are received.
+/// All hooks of a story, in the order in which they are received.
 #[must_use]
 pub fn hooks(story: &Story, ways: Ways) -> Vec<Hook> {
     let mut out = Vec::new();

@@ -1,6 +1,7 @@
-//! An independent model of what hookspan must answer. It decides what happened ([`truth`]), writes the hooks that Cursor would send
-//! for it ([`emit`]), hands them over in one of the ways there are ([`run`]), and compares every endpoint, command and export with
-//! what it decided ([`check`]). It compares the derived tables of live, rebuilt and imported stores, too ([`tables`]). It shares no code with the product.
+//! An independent model of what hookspan must answer. It decides what happened ([`truth`]), writes the hooks that
+//! Cursor would send for it ([`emit`]), hands them over in each possible way ([`run`]), and compares every endpoint,
+//! command and export with what it decided ([`check`]). It also compares the derived tables of live, rebuilt and
+//! imported stores ([`tables`]). It shares no code with the product.
 
 pub mod truth;
 pub mod emit;

@@ -1,4 +1,4 @@
-//! Hands stories over in every way, and compares what comes out.
+//! Hands stories over in every way, and compares the results.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,17 +17,17 @@ use crate::random::Random;
 use crate::wait::pause;
 use crate::world::World;
 
-/// Days of one seed: no sum over days holds anything of two.
+/// Number of days for each seed, so that no sum over days contains anything of two seeds.
 const DAYS: u64 = 3;
-/// How long the answers may take to become true.
+/// How long answers may take to become right.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long they may take once an answer was wrong for that long: one failure is enough to know.
+/// How long they may take after one answer stayed wrong, because one failure is enough.
 const IMPATIENCE: Duration = Duration::from_secs(4);
 
-/// Hooks of one import of an exported log.
+/// Number of hooks in one import of an exported log.
 const PART: usize = 701;
 
-/// Which seeds, and how many share a store.
+/// Which seeds to run, and how many share a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The first seed.
@@ -53,7 +53,7 @@ fn way(seed: u64) -> (Road, Ways) {
     (road[(seed % 4) as usize], ways)
 }
 
-/// Runs all seeds. The differences, each with its seed and way.
+/// Runs all seeds. Returns the differences, each with its seed and way.
 #[must_use]
 pub fn run(plan: Plan) -> Vec<String> {
     let mut all = Vec::new();
@@ -121,7 +121,7 @@ fn chunk(first: u64, last: u64) -> Vec<String> {
     all
 }
 
-/// The raw log imported elsewhere, in parts of another length, gives the same.
+/// Checks that the raw log, imported elsewhere in parts of another length, gives the same results.
 fn round_trip(
     world: &World,
     stories: &[Story],
@@ -156,12 +156,12 @@ fn round_trip(
     tables::compare("exported and imported", &imported, live, found);
 }
 
-/// Compares until there is no difference, or long enough.
+/// Compares repeatedly until there is no difference or the time is over.
 fn compare(collector: &Collector<'_>, story: &Story, when: &str, all: &mut Vec<String>) {
     let (road, ways) = way(story.seed);
     let started = Instant::now();
     loop {
-        // Each hook may be late, and a turn is between two of them.
+        // Each hook may be late, and a turn lies between two hooks.
         let slack_us = 2_000 + 2_000 * ways.jitter as i64;
         let mut check = Check { collector, story, slack_us, found: Differences::default() };
         check.all();

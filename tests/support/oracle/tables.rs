@@ -1,4 +1,4 @@
-//! The derived tables of two stores, row by row. It reads SQLite itself.
+//! Compares the derived tables of two stores row by row. Reads SQLite itself.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,10 +8,11 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::check::Differences;
 
-/// Differences of one table that are printed; the rest is counted.
+/// Maximum number of differences printed per table. Further ones are counted.
 const PRINTED: usize = 3;
 
-/// Each derived table without what may differ: keys of rows, revisions, places in the raw log and in the export queue.
+/// Each derived table without the columns that may differ: keys of rows, revisions, places in the raw log and in the
+/// export queue.
 const DERIVED: [(&str, &str); 8] = [
     (
         "span",
@@ -80,7 +81,7 @@ fn rows(db: &Connection, sql: &str) -> BTreeSet<String> {
     rows
 }
 
-/// Notes each row that only one of two stores has.
+/// Notes each row that only one of the two stores has.
 pub fn compare(when: &str, got: &Tables, wanted: &Tables, found: &mut Differences) {
     for ((table, got), (_, wanted)) in got.iter().zip(wanted) {
         for (only, rows) in [("only", got.difference(wanted)), ("lacks", wanted.difference(got))] {

@@ -1,4 +1,4 @@
-//! What really happened: decided by a seed, before any hook is written.
+//! What really happened, decided by a seed before any hook is written.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub const DAY_ZERO_MS: u64 = 1_767_225_600_000;
 /// Milliseconds of a day.
 pub const DAY_MS: u64 = 86_400_000;
 
-/// Sessions of one seed. Each seed has days of its own, so that sums over days are its own too.
+/// The sessions of one seed. Each seed has days of its own, so that sums over days contain nothing of other seeds.
 #[derive(Clone, Debug)]
 pub struct Story {
     /// The seed.
@@ -25,11 +25,11 @@ pub struct Story {
 pub enum Layers {
     /// preToolUse and postToolUse alone.
     Generic,
-    /// Those and the event of the tool (beforeShellExecution ...).
+    /// The generic events and the tool's own event (beforeShellExecution ...).
     Both,
-    /// The event of the tool alone: no call has an id, and a file's hook says nothing of how long it took.
+    /// Only the tool's own event. No call has an id, and a file's hook does not report a duration.
     Specific,
-    /// What comes after a call alone, of both layers.
+    /// Only the events after a call, of both layers.
     Ends,
 }
 
@@ -69,16 +69,16 @@ pub struct Turn {
     pub tokens: Option<[u64; 4]>,
     /// Calls of the agent itself.
     pub calls: Vec<Call>,
-    /// Delegations, one after the other or side by side.
+    /// Delegations, one after the other or in parallel.
     pub agents: Vec<Agent>,
-    /// Delegations that run side by side are of the same model: no hook tells whose child a conversation is.
+    /// Whether parallel delegations use the same model. Then no hook tells whose child a conversation is.
     pub alike: bool,
 }
 
 /// A delegation with a conversation of its own.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// The id of the call, which is that of the subagent.
+    /// The id of the call, which is also the subagent's id.
     pub id: String,
     /// The child's conversation.
     pub conversation: String,
@@ -111,7 +111,7 @@ pub struct Call {
     pub duration: u64,
     /// No hook tells that it ended.
     pub hangs: bool,
-    /// No hook tells how long it took: it hangs, or a single hook tells of it.
+    /// No hook reports the duration: the call hangs, or only a single hook reports it.
     pub untold: bool,
     /// Whether it failed.
     pub failed: bool,
@@ -244,7 +244,7 @@ impl Turn {
     pub fn errors(&self) -> u64 {
         let calls = self.all_calls().filter(|call| call.failed).count();
         let agents = self.all_agents().filter(|agent| agent.failed).count();
-        // The subagent and the call that delegated to it.
+        // The subagent, and the call that delegated to it.
         (calls + 2 * agents) as u64 + u64::from(self.status == "error")
     }
 }
@@ -275,12 +275,12 @@ impl Session {
     }
 }
 
-/// Makes the story of a seed, in the days from `day` on.
+/// Makes the story of a seed. Its days begin at `day`.
 #[must_use]
 pub fn story(seed: u64, day: u64) -> Story {
     let mut random = Random::from_seed(seed.wrapping_mul(0x9e37_79b9) ^ 0x00ac_1e50);
     let from_ms = DAY_ZERO_MS + day * DAY_MS;
-    // Midnight comes between any two hooks.
+    // Midnight lies between two arbitrary hooks.
     let at = from_ms + 3_600_000 + random.bits() % (20 * 3_600_000);
     let mut maker = Maker { seed, random: random.clone(), at, busy: at, made: 0 };
     let count = 1 + random.bits() % 3;
@@ -288,10 +288,10 @@ pub fn story(seed: u64, day: u64) -> Story {
     Story { seed, from_ms, sessions }
 }
 
-/// Models of delegations that run side by side.
+/// Models of parallel delegations.
 const MODELS: [&str; 3] = ["composer-2.5", "haiku-5", "flash-3"];
 
-/// What the hooks of a session say of calls.
+/// What the hooks of a session tell about calls.
 #[derive(Clone, Copy)]
 struct Means {
     layers: Layers,
@@ -299,7 +299,7 @@ struct Means {
 }
 
 impl Means {
-    /// Delegations are told by the hooks before calls, and by ids.
+    /// Whether delegations are reported: by the hooks before calls, and by ids.
     fn delegates(self) -> bool {
         self.ids && self.layers != Layers::Ends
     }
@@ -310,7 +310,7 @@ struct Maker {
     random: Random,
     /// The time, milliseconds since 1970.
     at: u64,
-    /// When the last of the calls that run side by side ends.
+    /// When the last of the parallel calls ends.
     busy: u64,
     made: u64,
 }
@@ -377,7 +377,7 @@ impl Maker {
         Turn { generation, model, word, start, end, status, tokens, calls, agents, alike }
     }
 
-    /// One delegation, or two or three that run side by side.
+    /// One delegation, or two or three in parallel.
     fn agents(&mut self, into: &mut Vec<Agent>, means: Means, alike: bool) {
         let mut last = self.at;
         let many = if self.one_in(3) { 2 + self.random.bits() % 2 } else { 1 };
@@ -415,7 +415,7 @@ impl Maker {
         }
     }
 
-    /// Calls that hooks can tell apart may run side by side.
+    /// Calls that hooks can tell apart may run in parallel.
     fn call(&mut self, Means { layers, ids }: Means) -> Call {
         let start = self.pass(1_000, 4_000);
         let specific = layers == Layers::Specific;
@@ -428,20 +428,20 @@ impl Maker {
         let id = self.id("b");
         let edits = matches!(tool, Tool::StrReplace | Tool::Write);
         let mark = format!("m{}x{}", self.seed, self.made);
-        // Two equal hooks of a file within 5 s are one hook that is delivered twice.
+        // Two equal hooks about a file within 5 s count as one hook that was delivered twice.
         let own = if specific { format!("{mark}\n") } else { String::new() };
         let edit = edits.then(|| (self.text(), own + &self.text()));
-        // Without ids nothing tells an equal call that follows a hanging one from a hook that is delivered twice.
+        // Without ids, an equal call after a hanging one looks like a hook that was delivered twice.
         let hangs =
             !edits && layers != Layers::Ends && (ids || tool != Tool::Read) && self.one_in(12);
-        // No event of a tool says that a command failed.
+        // A tool's own event never reports that a command failed.
         let may_fail = !edits && !hangs && (!specific || tool == Tool::Mcp);
         let failed = may_fail && self.one_in(4);
         let untold = hangs || (specific && matches!(tool, Tool::Read | Tool::Write));
         Call { id, tool, start, duration, hangs, untold, failed, mark, edit }
     }
 
-    /// A text of a few lines, some of which come again; it may be empty, and may lack its last newline.
+    /// A text of a few lines, some of them repeated. It may be empty and may lack its last newline.
     fn text(&mut self) -> String {
         let count = self.random.bits() % 8;
         let words = ["{", "}", "let a = 1;", "", "b();", "c();", "// d"];

@@ -1,4 +1,4 @@
-// What stands below a row's line: an answer, a diff, what went in and what came out. Only text nodes are made of payload text.
+// What a row shows below its line: an answer, a diff, a tool's input and output. Payload text only becomes text nodes.
 /** @import { StepEdit, StepItem, StepText } from "../../types/conversation" */
 /** @import { Script } from "./script.js" */
 import { runs } from "../format/ansi.js";
@@ -8,12 +8,12 @@ import { make } from "../waterfall/dom.js";
 import { rendered } from "./markdown-dom.js";
 import { readableInput } from "./words.js";
 
-/** Lines of a failure, until the person asks for more. */
+/** Lines of a failed call shown at first. */
 const BRIEF_LINES = 8;
 /** Characters of one line that are drawn. */
 const LINE_MAX = 2_000;
 
-/** The body of a row, null where there is nothing to show. @param {Script} script @param {number} i @param {StepItem | undefined} step */
+/** The body of a row; null if there is nothing to show. @param {Script} script @param {number} i @param {StepItem | undefined} step */
 export function bodyOf(script, i, step) {
   const form = script.form(i);
   if (!step) return form === "prompt" || form === "answer" ? waiting(script, i) : note("…");
@@ -22,7 +22,7 @@ export function bodyOf(script, i, step) {
   const box = make("div", "cv-body");
   const texts = step.texts.filter((text) => isOf(form, text.part, whole, failed));
   if (step.edit) box.append(...changes(step.edit, whole));
-  // A shell's output says more than the message that was made of its exit code.
+  // A shell's output tells more than the message made from its exit code.
   const told = texts.some((text) => text.text && (text.part === "output" || text.part === "error"));
   if (failed && !told) box.append(failure(step.message ?? "failed"));
   for (const text of texts) box.append(...content(text, form, failed && !whole));
@@ -30,15 +30,17 @@ export function bodyOf(script, i, step) {
   return box;
 }
 
-/** Whether a part belongs to what a row shows. A turn has its answer, too, and a subagent's task is its title.
- * @param {string} form @param {string} part @param {boolean} whole @param {boolean} failed */
+/**
+ * Whether a row shows this part. A turn also has its answer, and a subagent's task is its title.
+ * @param {string} form @param {string} part @param {boolean} whole @param {boolean} failed
+ */
 function isOf(form, part, whole, failed) {
   if (form === "prompt") return part === "prompt";
   if (form === "agent") return whole || part !== "task";
   return whole || form !== "call" || !failed || part !== "input";
 }
 
-/** Until the text comes: the words that the row has anyway. @param {Script} script @param {number} i */
+/** Shown until the text arrives: what the row knows already. @param {Script} script @param {number} i */
 function waiting(script, i) {
   const box = make("div", "cv-body cv-waiting blurry");
   box.textContent = script.form(i) === "prompt" ? visible(script.trace.strs[script.trace.label[i]]) : "…";
@@ -84,7 +86,7 @@ function plain(text, name) {
   return box;
 }
 
-/** How much of a text is not shown, and where it is. @param {StepText} text @param {string} shown @returns {HTMLElement[]} */
+/** How much of a text is hidden, and where the rest is. @param {StepText} text @param {string} shown @returns {HTMLElement[]} */
 function rest(text, shown) {
   const lines = shown.split("\n").length;
   if (!text.cut && lines >= text.lines) return [];

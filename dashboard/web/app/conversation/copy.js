@@ -1,4 +1,4 @@
-// A turn as Markdown: what was asked, what was done in a line each, edits as diffs, and the answer. Pure.
+// A turn as Markdown: the prompt, a line per action, edits as diffs, and the answer. Pure.
 /** @import { StepItem } from "../../types/conversation" */
 /** @import { Script } from "./script.js" */
 import { duration } from "../format/quantity.js";
@@ -38,7 +38,7 @@ export function asMarkdown(script, top, step) {
 /** @param {Script} script @param {number} i @param {StepItem | undefined} known */
 function call(script, i, known) {
   const { trace } = script;
-  // The label comes from the trace, which knows no secrets to leave out; the answer for a copy has the text without them.
+  // The trace's label may hold secrets; the answer for a copy has it redacted.
   const label = known?.label ?? trace.kinds[trace.kind[i]];
   const words = [trace.dur[i] > 0 ? duration(trace.dur[i]) : "", outcome(script, i, known)].filter(Boolean).join(", ");
   const line = `${"  ".repeat(script.level[i])}- ${code(oneLine(label))}${words ? ` (${words})` : ""}`;

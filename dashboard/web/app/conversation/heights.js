@@ -1,4 +1,5 @@
-// Heights of rows, most of which nobody has seen: where a row begins, and which row is at a place, in logarithmic time. Pure.
+// Heights of rows, most of which were never drawn. Finds where a row begins and which row is at a place in logarithmic
+// time. Pure.
 
 export class Heights {
   constructor() {
@@ -25,7 +26,7 @@ export class Heights {
     }
   }
 
-  /** Says what a row measures. Returns by how much that differs. @param {number} at @param {number} px */
+  /** Sets a row's measured height. Returns the change. @param {number} at @param {number} px */
   set(at, px) {
     const by = px - this.of[at];
     if (by === 0) return 0;
@@ -42,7 +43,7 @@ export class Heights {
     return sum;
   }
 
-  /** The row at a place: the last one that begins at or before it. @param {number} px */
+  /** The row at a place: the last one that begins there or before. @param {number} px */
   find(px) {
     let at = 0;
     let left = px;

@@ -1,4 +1,4 @@
-// The keys of the conversation: those of the waterfall that move and fold, on its own rows.
+// The keys of the conversation: those of the waterfall for moving and folding, for its own rows.
 /** @import { KeyMap } from "../../types/app" */
 /** @import { Talk } from "./talk.js" */
 

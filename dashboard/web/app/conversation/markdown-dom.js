@@ -1,10 +1,10 @@
-// Markdown on the page: DOM nodes made of the tree of `markdown.js`, whose texts become text nodes.
+// Markdown on the page: makes DOM nodes from the tree of `markdown.js`. Its texts become text nodes.
 /** @import { Block } from "../../types/conversation" */
 import { visible } from "../format/text.js";
 import { make } from "../waterfall/dom.js";
 import { markdown } from "./markdown.js";
 
-/** Tags that may be made. Whatever else a tree asks for is a `span`. */
+/** Allowed tags. Any other tag in a tree becomes a `span`. */
 const TAGS = new Set([
   "p", "strong", "em", "del", "code", "pre", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "a", "br", "hr", "span",
 ]);

@@ -5,17 +5,17 @@
 import { Lexer } from "../../vendor/marked.js";
 import { safeLink } from "../format/text.js";
 
-/** A longer text, and one of more lines, is shown as it is: a list of 16,000 items takes the lexer half a second. */
+/** Longer texts are shown unformatted: a list of 16,000 items takes the lexer half a second. */
 const TEXT_MAX = 24 * 1_024;
 const LINES_MAX = 1_200;
-/** Deeper lists and quotes are shown as text. The lexer recurses, so this holds before it starts. */
+/** Deeper lists and quotes are shown as text. Checked before the lexer starts, because it recurses. */
 const DEPTH_MAX = 12;
 const NODES_MAX = 3_000;
 /** Characters that may begin emphasis, code or links. The lexer takes quadratic time in them, so a paragraph with more stays text. */
 const MARKS_MAX = 500;
 const INLINE_MAX = 12_000;
 const MARK = /[_*~[\]<`\\&!@]/g;
-/** What makes a line begin a quote or a list item. */
+/** The beginning of a quote or a list item. */
 const OPENER = /\s*(?:>|[-*+](?=\s)|\d{1,9}[.)](?=\s))/y;
 /** Shortest run of one character that the lexer may read again and again. */
 const RUN = /([^\s\w])\1{60,}|[ \t]{400,}/;
@@ -28,7 +28,7 @@ export function markdown(text) {
   try {
     const lexer = new Lexer({ gfm: true });
     lexer.blockTokens(source, lexer.tokens);
-    // Inline text is queued by the blocks; reading it adds no more to the queue.
+    // The blocks queue inline text; reading that adds no more.
     for (const { src, tokens } of lexer.inlineQueue) inline(lexer, src, tokens);
     const blocks = lexer.tokens.flatMap((token) => block(token, 0, left));
     return left.nodes < 0 ? plain(source) : blocks;
@@ -40,14 +40,14 @@ export function markdown(text) {
 /** @param {string} text @returns {Block[]} */
 const plain = (text) => [{ tag: "pre", kids: [text] }];
 
-/** Whether these are more lines, or levels that a line opens, than are shown. @param {string[]} lines */
+/** Whether the text has too many lines, or nests too deeply. @param {string[]} lines */
 function tooMuch(lines) {
   if (lines.length > LINES_MAX) return true;
   for (const line of lines) {
     let depth = 0;
     OPENER.lastIndex = 0;
     while (depth <= DEPTH_MAX && OPENER.test(line)) depth += 1;
-    // Two spaces are the least that a level is indented by.
+    // A level is indented by at least two spaces.
     if (depth > DEPTH_MAX || (/^\s*(?:[-*+>]|\d+[.)])/.test(line) && line.search(/\S/) > DEPTH_MAX * 4)) return true;
   }
   return false;
@@ -98,7 +98,10 @@ function phrase(token, below) {
   }
 }
 
-/** A link with its address, so that nobody follows one that says something else. @param {Token} token @param {(tokens?: Token[]) => (Block | string)[]} below */
+/**
+ * A link followed by its address, so that its text cannot deceive.
+ * @param {Token} token @param {(tokens?: Token[]) => (Block | string)[]} below
+ */
 function link(token, below) {
   const address = entities(token.href ?? "");
   const url = safeLink(address);

@@ -1,4 +1,4 @@
-// Heights of rows: as they were measured, or as they are likely to be.
+// Heights of rows: measured, or else estimated.
 /** @import { Script } from "./script.js" */
 /** @import { Texts } from "./texts.js" */
 import { LINE_PX } from "./row.js";

@@ -1,4 +1,4 @@
-// The conversation of a session: what was asked, thought, done and answered, each in one line with its bar.
+// The conversation of a session: prompts, thoughts, actions and answers, each on one line with its bar.
 /** @import { Session, Turn } from "../../types/answers" */
 /** @import { KeyMap } from "../../types/app" */
 /** @import { Trace } from "../../types/trace" */
@@ -100,7 +100,7 @@ export function follow(talk) {
 }
 
 /**
- * The turns by their number. Rows are in the order of their starts, which a child that starts before its turn changes.
+ * The turns by their number. The order of rows is no help: a child that starts before its turn changes it.
  * @param {Trace | null} trace @param {Turn[]} turns
  */
 function inTurn(trace, turns) {
@@ -112,7 +112,7 @@ function inTurn(trace, turns) {
   };
 }
 
-/** Texts of rows that ended or failed since they were read are read again. @param {Talk} talk @param {Trace} trace */
+/** Reads the texts of rows again that ended or failed since they were read. @param {Talk} talk @param {Trace} trace */
 function outdate(talk, trace) {
   const before = talk.script.trace;
   const changed = [];

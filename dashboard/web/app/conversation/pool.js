@@ -1,4 +1,4 @@
-// The rows of the conversation that are in the DOM. Their elements are used again while rows scroll past.
+// The rows of the conversation that are in the DOM. Elements of rows that scroll away are used for new rows.
 /** @import { Step } from "../../types/conversation" */
 /** @import { Heights } from "./heights.js" */
 import { setHidden } from "../waterfall/dom.js";
@@ -12,8 +12,10 @@ export class Pool {
     this.steps = [];
   }
 
-  /** Keeps the wanted places mounted and no others. `fill` is called for those that are new, or drawn for another version.
-   * @param {Set<number>} wanted @param {number} version @param {(step: Step, at: number) => unknown} fill */
+  /**
+   * Mounts exactly the wanted places. `fill` is called for new ones, and for those drawn for another version.
+   * @param {Set<number>} wanted @param {number} version @param {(step: Step, at: number) => unknown} fill
+   */
   mount(wanted, version, fill) {
     const free = [];
     for (const step of this.steps) {
@@ -42,7 +44,7 @@ export class Pool {
     for (const step of this.steps) this.release(step);
   }
 
-  /** Puts every mounted row where it stands now. @param {Heights} heights */
+  /** Moves every mounted row to its present place. @param {Heights} heights */
   place(heights) {
     for (const step of this.steps) {
       if (step.at < 0) continue;

@@ -1,4 +1,4 @@
-// The row of a prompt: who said it and when, where the time of the turn went, and the ruler of its bars.
+// The row of a prompt: its time, where the turn's time went, and the ruler for the turn's bars.
 /** @import { Turn } from "../../types/answers" */
 /** @import { Step } from "../../types/conversation" */
 /** @import { Script } from "./script.js" */
@@ -19,8 +19,10 @@ export function moment(us) {
   return `${DAYS[new Date(us / 1_000).getDay()]} ${date(us).slice(0, 10)} ${clock(us).slice(0, 8)}`;
 }
 
-/** Fills the row of a turn. What has no turn (a subagent alone) is an ordinary row.
- * @param {Step} step @param {Script} script @param {number} i @param {{ turn: Turn | undefined, of: number, width: number }} about */
+/**
+ * Fills the row of a turn. A row without a turn (a single subagent) is an ordinary row.
+ * @param {Step} step @param {Script} script @param {number} i @param {{ turn: Turn | undefined, of: number, width: number }} about
+ */
 export function fillPrompt(step, script, i, { turn, of, width }) {
   const { trace } = script;
   setText(step.label, "You");

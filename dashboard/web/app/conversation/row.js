@@ -1,4 +1,4 @@
-// One row of the conversation: its line, its body, and its bar in the same line of the time column.
+// One row of the conversation: its line, its body, and its bar in the time column.
 /** @import { Step, StepItem } from "../../types/conversation" */
 /** @import { Script } from "./script.js" */
 import { duration } from "../format/quantity.js";
@@ -12,9 +12,9 @@ import { length, outcome, title } from "./words.js";
 
 /** Height of a row that is one line. */
 export const LINE_PX = 24;
-/** A wait is named beside its bar from here on. */
+/** Minimum wait that is named beside its bar. */
 const WAIT_MIN_US = 1e6;
-/** A bar of this share of its turn says how long it is. */
+/** A bar longer than this part (one fourth) of its turn shows its length. */
 const NAMED_SHARE = 4;
 
 /** @param {number} n a number of its own @returns {Step} */
@@ -90,7 +90,7 @@ function fillSpan(step, script, i, selected, known) {
   return below(step, script, i, open, known);
 }
 
-/** The first line of what a row says. @param {StepItem} [known] */
+/** The first line of a row's text. @param {StepItem} [known] */
 function firstLine(known) {
   const text = known?.texts[0]?.text ?? "";
   return visible(text.slice(0, 400).trimStart().split("\n", 1)[0]);
@@ -101,15 +101,17 @@ function level(step, by) {
   if (step.text.dataset.level !== String(by)) step.text.style.setProperty("--cv-level", step.text.dataset.level = String(by));
 }
 
-/** The right end of the line: lines added and removed, how it went, how long it took.
- * @param {Step} step @param {Script} script @param {number} i @param {StepItem} [known] */
+/**
+ * The right end of a line: lines added and removed, result, duration.
+ * @param {Step} step @param {Script} script @param {number} i @param {StepItem} [known]
+ */
 function ends(step, script, i, known) {
   const group = script.isGroup(i);
   const words = group ? "" : outcome(script, i, known);
   /** @type {[text: string, name: string][]} */
   const parts = [];
   const edit = group ? undefined : known?.edit;
-  // No count is known where both are zero although lines differ.
+  // If both counts are zero although lines differ, the counts are unknown.
   if (edit && (edit.added || edit.removed || !edit.hunks.length)) parts.push([`+${edit.added}`, "good"], [`−${edit.removed}`, "bad"]);
   if (words) parts.push([words, words.startsWith("✕") ? "bad" : "warn"]);
   parts.push([length(script, i), ""]);
@@ -123,14 +125,17 @@ function ends(step, script, i, known) {
   }));
 }
 
-/** Builds what stands below the line, unless it stands there already. @param {Step} step @param {Script} script @param {number} i
- * @param {boolean} open @param {StepItem} [known] */
+/**
+ * Builds the body below the line, unless it is there already.
+ * @param {Step} step @param {Script} script @param {number} i
+ * @param {boolean} open @param {StepItem} [known]
+ */
 function below(step, script, i, open, known) {
   const form = script.form(i);
   const told = form === "prompt" || (open && form !== "note" && (form !== "agent" || !script.isParent(i)) && (form === "agent" || !script.isParent(i)));
   if (!told) return drop(step);
   const key = `${script.trace.row[i]} ${known ? "here" : "away"} ${script.isWhole(i)} ${script.trace.status[i]}`;
-  // The same object: a text that came anew is another one.
+  // Compared as an object: a text that was read again is another object.
   if (step.shown === key && step.body.dataset.of === stamp(known)) return false;
   step.shown = key;
   step.body.dataset.of = stamp(known);
@@ -149,7 +154,10 @@ function drop(step) {
   return false;
 }
 
-/** Places the bar: shares of the turn's own time, so that scrolling moves no bar. @param {Step} step @param {Script} script @param {number} i */
+/**
+ * Places the bar by shares of the turn's own time, so scrolling moves no bar.
+ * @param {Step} step @param {Script} script @param {number} i
+ */
 export function place(step, script, i) {
   const { trace, now } = script;
   const top = script.top[i];

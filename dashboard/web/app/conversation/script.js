@@ -1,17 +1,17 @@
-// What the conversation shows of a session, row by row, and what is open at first. Knows no DOM and no network.
+// Which rows the conversation of a session has, and which are open at first. Knows no DOM and no network.
 /** @import { Form, StepItem } from "../../types/conversation" */
 /** @import { Group, Idle, Trace } from "../../types/trace" */
 import { empty, ERROR } from "../trace/columns.js";
 import { kindIndex, visibleRows } from "../trace/rows.js";
 
-/** An edit of so many lines is open at first. */
+/** Edits of up to this many lines are open at first. */
 const SMALL_EDIT = 8;
 const NOWHERE = 0xffff_ffff;
 
 /** @type {Record<string, Form>} */
 const FORMS = { turn: "prompt", thinking: "thought", response: "answer", edits: "edit", subagent: "agent", compaction: "note", tab: "note", session: "note" };
 
-/** Lines that an edit changes: as they were counted, or as its text has them. @param {NonNullable<StepItem["edit"]>} edit */
+/** Number of lines that an edit changes: as counted, or else from its text. @param {NonNullable<StepItem["edit"]>} edit */
 function linesOf({ added, removed, hunks, left, summary }) {
   const seen = hunks.reduce((sum, hunk) => sum + hunk.lines.filter((line) => line.op !== " ").length, left);
   return summary ? Infinity : Math.max(added + removed, seen);
@@ -31,15 +31,15 @@ export class Script {
     /** @type {Map<number, Group>} */
     this.groups = new Map();
     this.position = new Uint32Array(0);
-    /** The turn of each row, or what stands in its place. */
+    /** The turn of each row, or the row that replaces one. */
     this.top = new Int32Array(0);
     /** How far each row is indented. */
     this.level = new Uint8Array(0);
-    /** What the person opened or closed, by row key. @type {Map<number, boolean>} */
+    /** Rows that the user opened or closed, by row key. @type {Map<number, boolean>} */
     this.chosen = new Map();
     /** Row keys of groups that are unfolded. @type {Set<number>} */
     this.unfolded = new Set();
-    /** `0` opens everything, `1` shows prompts alone. @type {"all" | "prompts" | null} */
+    /** `0` opens everything, `1` shows only prompts. @type {"all" | "prompts" | null} */
     this.mode = null;
     this.version = 0;
   }
@@ -64,12 +64,12 @@ export class Script {
       const up = trace.parent[i];
       const first = up < 0 || trace.kind[up] === session;
       this.top[i] = first ? i : this.top[up];
-      // What a turn holds stands at its edge; a call that only delegates has no row of its own.
+      // Direct children of a turn are not indented. A call that only delegates has no row of its own.
       this.level[i] = first || up === this.top[i] ? 0 : Math.min(12, this.level[up] + (this.delegates(up) ? 0 : 1));
     }
   }
 
-  /** Whether a row is a call that does nothing but start the subagent below it. @param {number} i */
+  /** Whether a row's call does nothing but start the subagent below it. @param {number} i */
   delegates(i) {
     const { trace } = this;
     const agent = kindIndex(trace, "subagent");
@@ -82,7 +82,7 @@ export class Script {
     const { trace } = this;
     const session = kindIndex(trace, "session");
     const folds = { has: (/** @type {number} */ key) => !this.isOpen(trace.index.get(key) ?? 0) };
-    // What says something of its own is never taken together.
+    // Rows with a text of their own are never grouped.
     const speaks = (/** @type {number | undefined} */ i) => i !== undefined && ["edit", "thought", "answer"].includes(this.form(i));
     const groups = { has: (/** @type {number} */ key) => this.unfolded.has(key) || speaks(trace.index.get(key)) };
     const shown = visibleRows(trace, /** @type {Set<number>} */ (folds), this.hit, this.now, this.mode === "all" ? null : /** @type {Set<number>} */ (groups));
@@ -100,12 +100,12 @@ export class Script {
     return i < 0 ? "idle" : FORMS[this.trace.kinds[this.trace.kind[i]]] ?? "call";
   }
 
-  /** Whether other rows stand below a row. @param {number} i */
+  /** Whether a row has rows below it. @param {number} i */
   isParent(i) {
     return this.trace.last[i] > i + 1;
   }
 
-  /** Whether a row's own text, or the rows below it, are shown. @param {number} i @param {StepItem} [step] what is known of it */
+  /** Whether a row's text, or the rows below it, are shown. @param {number} i @param {StepItem} [step] what is known of it */
   isOpen(i, step) {
     const { trace } = this;
     const form = this.form(i);
@@ -113,7 +113,7 @@ export class Script {
     if (choice !== undefined) return choice;
     if (this.mode === "prompts" && form === "prompt") return false;
     if (form === "prompt" || form === "answer" || this.mode === "all") return true;
-    // One level of subagents. The session, and calls that delegate, are never closed.
+    // Subagents are open to one level. The session, and calls that delegate, are never closed.
     if (form === "agent") return this.agentsAbove(i) === 0;
     if (this.isParent(i)) return true;
     if (trace.status[i] === ERROR) return true;
@@ -128,12 +128,12 @@ export class Script {
     return count;
   }
 
-  /** Whether the person asked for all of a row's text. @param {number} i */
+  /** Whether the user asked for the whole text of a row. @param {number} i */
   isWhole(i) {
     return this.chosen.get(this.trace.row[i]) === true || this.mode === "all";
   }
 
-  /** Whether the text of a row has to be known. @param {number} i @param {StepItem} [step] */
+  /** Whether the text of a row is needed. @param {number} i @param {StepItem} [step] */
   needsText(i, step) {
     const form = this.form(i);
     if (i < 0 || form === "note") return false;
@@ -147,15 +147,15 @@ export class Script {
     return group !== undefined && !group.open;
   }
 
-  /** The place of a row, or of the row that stands for it; undefined while a filter hides it. @param {number} i */
+  /** The place of a row, or of the row that represents it; undefined while a filter hides it. @param {number} i */
   at(i) {
     if (i < 0 || i >= this.trace.n) return undefined;
     for (let one = i; one >= 0; one = this.trace.parent[one]) {
       if (this.position[one] !== NOWHERE) return this.position[one];
-      // The subagent stands for the call that started it.
+      // The subagent represents the call that started it.
       if (this.delegates(one) && this.position[one + 1] !== NOWHERE) return this.position[one + 1];
     }
-    // The session itself: the conversation begins with its first prompt.
+    // For the session itself: its first prompt.
     return this.rows.length ? 0 : undefined;
   }
 

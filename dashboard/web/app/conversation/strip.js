@@ -1,18 +1,18 @@
-// The turns of a session side by side: how long each took, how it ended, and what it used.
+// The turns of a session side by side: how long each took, how it ended, what it used.
 /** @import { Turn } from "../../types/answers" */
 import { count, duration, tokenTotal } from "../format/quantity.js";
 import { visible } from "../format/text.js";
 import { html } from "../ui/html.js";
 
-/** More turns than this are shown as bars alone. */
+/** With more turns, only bars are shown. */
 const WORDS_MAX = 12;
-/** More turns than this are shown around the chosen one. */
+/** With more turns, only those around the chosen one are shown. */
 const BARS_MAX = 40;
 /** Height of the tallest bar, above and below the line. */
 const UP_PX = 28;
 const DOWN_PX = 14;
 
-/** The turns that are shown: all, or those around the chosen one. @template T @param {T[]} turns @param {number} at */
+/** The turns to show: all, or those around the chosen one. @template T @param {T[]} turns @param {number} at */
 export function around(turns, at) {
   const from = Math.max(0, Math.min(turns.length - BARS_MAX, at - BARS_MAX / 2));
   return { from, shown: turns.slice(from, from + BARS_MAX), after: Math.max(0, turns.length - from - BARS_MAX) };

@@ -1,4 +1,4 @@
-// The conversation on the page: rows of unequal height in a scroller, of which those in view are in the DOM.
+// The conversation on the page: a scroller with rows of unequal height. Only rows in view are in the DOM.
 /** @import { Turn } from "../../types/answers" */
 /** @import { Step } from "../../types/conversation" */
 /** @import { Trace } from "../../types/trace" */
@@ -13,9 +13,9 @@ import { Script } from "./script.js";
 
 /** Pixels drawn above and below the view. */
 const OVERSCAN_PX = 96;
-/** Texts are asked for once the view has stood still for so long. */
+/** Texts are requested after the view has not moved for this long. */
 const REST_MS = 60;
-/** Rounds of measuring in one frame: a row that turns out short brings others into view. */
+/** Maximum rounds of measuring per frame: if a row is lower than expected, others come into view. */
 const ROUNDS = 4;
 
 /**
@@ -37,13 +37,13 @@ export class Talk {
     this.selected = -1;
     /** Whether the view stays at the end while a session runs. */
     this.following = false;
-    /** Whether the chosen row is kept in view while texts come: until the person scrolls. */
+    /** Whether the chosen row is kept in view while texts arrive. Ends when the user scrolls. */
     this.keeping = false;
     this.frame = 0;
     this.timer = 0;
     this.trackWidth = 0;
     this.sheetWidth = 0;
-    /** Where this class scrolled to itself. @type {number | undefined} */
+    /** The position to which this class itself scrolled last. @type {number | undefined} */
     this.moved = undefined;
     this.scroller = make("div", "cv-scroll", "treegrid");
     this.scroller.setAttribute("aria-label", "Conversation");
@@ -90,7 +90,7 @@ export class Talk {
     this.schedule();
   }
 
-  /** Changes which rows are shown. The first row in view keeps its place. @param {() => unknown} action */
+  /** Changes the shown rows. The first row in view keeps its place. @param {() => unknown} action */
   change(action) {
     const keep = this.anchor();
     action();
@@ -109,7 +109,7 @@ export class Talk {
     if (this.sheet.style.height !== px) this.sheet.style.height = px;
   }
 
-  /** The row that keeps its place: the chosen one when it is in view, else the first one. @returns {{ key: number, rest: number } | null} */
+  /** The row that keeps its place: the chosen one if it is in view, else the first. @returns {{ key: number, rest: number } | null} */
   anchor() {
     const { script, heights } = this;
     const top = this.scroller.scrollTop;
@@ -118,7 +118,7 @@ export class Talk {
     const place = chosen === undefined ? -1 : heights.top(chosen);
     let at = place >= top && place < top + this.scroller.clientHeight ? /** @type {number} */ (chosen) : heights.find(top);
     if (at === 0 && top <= 0) return null;
-    // A row that is partly above the view may grow: what is read is below it.
+    // The top row may be partly hidden. It may grow upwards, because the user reads what is below it.
     if (at !== chosen && heights.top(at) < top && at + 1 < script.rows.length && heights.top(at + 1) < top + this.scroller.clientHeight) at += 1;
     while (at > 0 && script.rows[at] < 0) at -= 1;
     const i = script.rows[at];
@@ -135,7 +135,7 @@ export class Talk {
 
   scrolled() {
     const top = this.scroller.scrollTop;
-    // Who scrolls away from the end stops following; nothing else does.
+    // Only scrolling away from the end stops following.
     if (this.moved === undefined || Math.abs(top - this.moved) > 2) {
       this.following = this.following && this.atEnd();
       this.keeping = false;
@@ -218,13 +218,13 @@ export class Talk {
     if (tall || step.shown !== "" || script.form(i) === "prompt" || this.heights.of[at] !== LINE_PX) anew.push(step);
   }
 
-  /** The chosen span, or the one that is shown in its place. */
+  /** The chosen span, or the row that represents it. */
   selectedRow() {
     const at = this.selected < 0 ? undefined : this.script.at(this.selected);
     return at === undefined ? -1 : this.script.rows[at];
   }
 
-  /** Measures rows. Returns whether one was of another height than thought. @param {Step[]} steps */
+  /** Measures rows. Returns whether a height differed from the estimate. @param {Step[]} steps */
   measure(steps) {
     if (!this.trackWidth && this.pool.steps[0]) this.trackWidth = this.pool.steps[0].track.clientWidth;
     let grew = false;
@@ -242,7 +242,7 @@ export class Talk {
     const { script } = this;
     const [first, last] = this.range();
     const rows = [];
-    // The chosen row is in the page wherever the view is.
+    // The chosen row stays in the DOM wherever the view is.
     const places = new Set([script.at(this.selected) ?? first]);
     for (let at = first; at < last; at += 1) places.add(at);
     for (const at of places) {

@@ -1,11 +1,11 @@
-// The texts of rows, asked for as rows come into view: a few at a time, the latest view first, and kept in bounds.
+// The texts of rows, requested as rows come into view: a few at a time, latest view first, and a bounded number kept.
 /** @import { StepItem } from "../../types/conversation" */
 
-/** Rows in a question: the API answers no more. */
+/** Maximum rows per request; the API answers no more. */
 const ASK_MAX = 48;
 /** Rows that are kept. */
 const KEEP_MAX = 1_200;
-/** A row that could not be had is asked for again after this. */
+/** Time before a row that could not be read is requested again. */
 const AGAIN_MS = 4_000;
 
 /**
@@ -20,11 +20,11 @@ export class Texts {
     this.ask = ask;
     this.arrived = arrived;
     this.clock = clock;
-    /** By row key, the one used longest ago first. @type {Map<number, StepItem>} */
+    /** By row key, the least recently used first. @type {Map<number, StepItem>} */
     this.known = new Map();
-    /** When a row was asked for in vain. @type {Map<number, number>} */
+    /** When a request for a row failed. @type {Map<number, number>} */
     this.missing = new Map();
-    /** Rows that changed since they were asked for. @type {Set<number>} */
+    /** Rows that changed since they were requested. @type {Set<number>} */
     this.stale = new Set();
     /** @type {number[]} */
     this.wanted = [];
@@ -36,12 +36,12 @@ export class Texts {
     this.alive = false;
   }
 
-  /** The texts of a row, when they are here. @param {number} row */
+  /** The texts of a row, if they have arrived. @param {number} row */
   of(row) {
     return this.known.get(row);
   }
 
-  /** Says what is in view. What was wanted before and is not here yet is no longer wanted. @param {number[]} rows */
+  /** Sets the rows in view. Earlier rows that have not arrived are no longer wanted. @param {number[]} rows */
   want(rows) {
     const now = this.clock();
     this.wanted = rows.filter((row) => {
@@ -55,7 +55,7 @@ export class Texts {
     if (!this.busy && this.wanted.length) this.next();
   }
 
-  /** Rows have changed: their texts are asked for again when they are in view. @param {Iterable<number>} rows */
+  /** Marks changed rows. Their texts are requested again when they are in view. @param {Iterable<number>} rows */
   outdate(rows) {
     for (const row of rows) if (this.known.has(row)) this.stale.add(row);
   }
@@ -85,7 +85,7 @@ export class Texts {
     }
     const here = new Set([...items.map((item) => item.row), ...left]);
     this.lost(rows.filter((row) => !here.has(row)));
-    // A first row that has no room for itself would be asked for without end.
+    // If not even one row fits, it must not be requested for ever.
     if (items.length) this.wanted.unshift(...left);
     for (const row of this.known.keys()) {
       if (this.known.size <= KEEP_MAX) break;

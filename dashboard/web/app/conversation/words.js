@@ -9,7 +9,7 @@ import { head } from "../trace/rows.js";
 /** Members of a group that are named. */
 const NAMED_MAX = 4;
 
-/** The bold word, and what it is about. @param {Script} script @param {number} i @returns {[label: string, subject: string]} */
+/** The bold word, and its subject. @param {Script} script @param {number} i @returns {[label: string, subject: string]} */
 export function title(script, i) {
   const { trace } = script;
   const label = trace.strs[trace.label[i]];
@@ -29,7 +29,7 @@ function short(label) {
   return /^[^\s]*[/\\][^\s/\\]+$/.test(rest) ? rest.slice(Math.max(rest.lastIndexOf("/"), rest.lastIndexOf("\\")) + 1) : rest;
 }
 
-/** How it went, where that is worth a word. @param {Script} script @param {number} i @param {StepItem} [step] */
+/** The result, if it is worth a word. @param {Script} script @param {number} i @param {StepItem} [step] */
 export function outcome({ trace }, i, step) {
   const kind = trace.kinds[trace.kind[i]];
   if (trace.status[i] === ERROR) return step?.exit_code != null && step.exit_code !== 0 ? `✕ exit ${step.exit_code}` : "✕ failed";
@@ -38,7 +38,7 @@ export function outcome({ trace }, i, step) {
   return trace.flags[i] & TENTATIVE ? "link uncertain" : "";
 }
 
-/** How long it took; of a group the sum. @param {Script} script @param {number} i */
+/** The duration; for a group the sum. @param {Script} script @param {number} i */
 export function length({ trace, groups, now }, i) {
   const group = groups.get(i);
   if (!group || group.open) {
@@ -51,7 +51,7 @@ export function length({ trace, groups, now }, i) {
   return `Σ ${duration(sum)}`;
 }
 
-/** `key: value` lines of a tool's input; the text itself where it is no object. @param {string} text */
+/** `key: value` lines of a tool's input; the text itself if it is not an object. @param {string} text */
 export function readableInput(text) {
   try {
     const value = JSON.parse(text);

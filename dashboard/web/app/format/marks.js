@@ -1,8 +1,10 @@
 // Splits the text of a search hit into marked and unmarked pieces. Positions are UTF-16 units of the original text.
 import { visible } from "./text.js";
 
-/** The pieces in order. Marks may touch, overlap or lie outside the text.
- * @param {string} text @param {number[][]} marks from and to */
+/**
+ * The pieces in order. Marks may touch, overlap or lie outside the text.
+ * @param {string} text @param {number[][]} marks from and to
+ */
 export function pieces(text, marks) {
   /** @type {{ text: string, marked: boolean }[]} */
   const out = [];

@@ -68,8 +68,10 @@ export function count(n) {
   return n < 1_000 ? String(n) : scaled(n, 1_000, ["k", "M", "G"]);
 }
 
-/** Tokens in and out together; unknown where neither is known.
- * @param {{ input: number | null, output: number | null }} tokens */
+/**
+ * Input and output tokens together; null if neither is known.
+ * @param {{ input: number | null, output: number | null }} tokens
+ */
 export function tokenTotal({ input, output }) {
   return input == null && output == null ? null : (input ?? 0) + (output ?? 0);
 }
@@ -83,7 +85,7 @@ export function bytes(n) {
 /** An estimate of what tokens cost by the configured prices. It is never a bill, so the text always says "est.".
  * @param {Cost} cost */
 export function cost({ estimated, currency, unpriced_tokens: unpriced }) {
-  // Without a price for any token there is no estimate: 0 would be a wrong one.
+  // If no token has a price there is no estimate, and 0 would be wrong.
   if (estimated === 0 && unpriced) return `– (${count(unpriced)} tok unpriced)`;
   return `≈ ${estimated.toFixed(2)} ${currency} est.${unpriced ? ` (${count(unpriced)} tok unpriced)` : ""}`;
 }

@@ -3,7 +3,7 @@
 
 // C1 controls, soft hyphen, fillers, marks of direction, joiners, variation selectors, tags and other characters that are ignored.
 const HIDDEN = /[\u0080-\u009F\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F\u2028-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\uFFF0-\uFFFB\u{1BCA0}-\u{1BCA3}\u{1D173}-\u{1D17A}\u{E0000}-\u{E0FFF}]/u;
-// The presentation of a symbol as text or picture is part of the symbol: U+FE0E and U+FE0F behind one stay.
+// U+FE0E and U+FE0F select how the symbol before them is shown, and belong to that symbol.
 const SPELL = new RegExp(HIDDEN, "gu");
 const SYMBOL = /[\u00A9\u00AE\u203C\u2049\u2122\u2139\u2190-\u2BFF\u3030\u303D\u3297\u3299\u{1F000}-\u{1FAFF}]$/u;
 const CONTROL = /[\u0000-\u0008\u000B-\u001F\u007F]/g;
@@ -24,14 +24,14 @@ export function visible(text) {
     .replace(LONE, "\uFFFD");
 }
 
-/** Text of a terminal's output without control characters: they moved a cursor that is not here. @param {string} text */
+/** A terminal's output without control characters, which would move a cursor that a page does not have. @param {string} text */
 export function printed(text) {
   return visible(text.replace(CONTROL, "").replace(/[\u0080-\u009F]/g, ""));
 }
 
 /** @param {string} c */
 function spelled(c, at = 0, whole = "") {
-  // Behind a symbol the selector stays, and only once.
+  // After a symbol one selector stays.
   if ((c === "\uFE0E" || c === "\uFE0F") && (SYMBOL.test(whole.slice(Math.max(0, at - 2), at)) || whole[at + 1] === "\u20E3")) return c;
   return `[U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}]`;
 }

@@ -1,4 +1,4 @@
-// Asks the API. A problem is thrown as the server describes it, so that a page can say what to do.
+// Calls the API. Throws a problem as the server describes it, so that a page can say what to do.
 /** @import { Answer, PostAnswer } from "../../types/answers" */
 import { door } from "./door.js";
 import { broken, Problem } from "./problem.js";
@@ -6,7 +6,7 @@ import { broken, Problem } from "./problem.js";
 export { Problem };
 
 /**
- * The answer of `GET /api/v1/{path}`; its type follows from the path.
+ * The answer of `GET /api/v1/{path}`. Its type follows from the path.
  * @template {string} const P
  * @param {P} path @param {{ signal?: AbortSignal }} [options] @returns {Promise<Answer<P>>}
  */
@@ -48,7 +48,7 @@ async function attempt(method, target, body, signal, again = true) {
     throw broken();
   }
   if (!signed || signed.proves(response)) return response;
-  // The collector was started anew, or is not what answers.
+  // The collector was restarted, or another program answers.
   if (response.status === 401 && again) {
     door.lost();
     return attempt(method, target, body, signal, false);
@@ -62,7 +62,7 @@ async function attempt(method, target, body, signal, again = true) {
 async function answer(response) {
   const body = await response.json().catch(() => null);
   if (!response.ok) throw new Problem(response.status, body ?? {});
-  // The answer was cut off: the page is being left, or the collector stopped while it answered.
+  // The answer is incomplete: the page is being left, or the collector stopped.
   if (body === null) throw broken();
   return body;
 }

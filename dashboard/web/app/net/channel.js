@@ -1,4 +1,4 @@
-// What tabs of one browser say to each other, hidden from pages of another program on this port.
+// Messages between tabs of one browser, hidden from pages that another program served on this port.
 import { door } from "./door.js";
 
 const IV = 12;

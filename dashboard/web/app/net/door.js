@@ -1,44 +1,45 @@
-// Who this page is to the collector, and who the collector is to this page.
+// Proves to the collector who this page is, and checks that the collector is the right one.
 //
-// No secret is ever sent. The page proves that it knows one, after the collector has proved the same; then it signs each request
-// with a key that both derived, and looks for the collector's proof in each answer. After a connection broke, another program may
-// have the port, so the collector proves itself again before anything else is sent. `docs/decisions/0005-no-cookie.md` says why.
+// No secret is ever sent. First the collector proves that it knows the secret, then the page does. The page signs each
+// request with a key that both derive, and checks the collector's proof in each answer. After a broken connection
+// another program may have the port, so the collector must prove itself again first. See
+// `docs/decisions/0005-no-cookie.md`.
 import { broken, Problem } from "./problem.js";
 import { bytes, hex, mac, sha256, unhex, xor } from "./proof.js";
 
-/** Lets other pages of this browser in. It is worth nothing once the collector has stopped. */
+/** Admits other pages of this browser. Worthless once the collector has stopped. */
 const STORED = "hookspan-page";
 
 /** @typedef {{ id: string, secret: Uint8Array }} Credential */
 
 export class Door {
   constructor() {
-    /** Whether the dashboard asks nobody who he is. */
+    /** Whether the dashboard requires no sign-in. */
     this.open = false;
     /** Whether the collector has proved itself since the last connection broke. */
     this.proven = false;
-    /** Whether nothing lets this page in. @type {Problem | null} */
+    /** Set if no credential admits this page. @type {Problem | null} */
     this.out = null;
     /** Whether a program without proof has answered. */
     this.impostor = false;
     /** Signs requests. @type {{ id: string, key: Uint8Array, seq: number } | null} */
     this.tab = null;
-    /** Lets pages in until the collector stops. @type {Credential | null} */
+    /** Admits pages until the collector stops. @type {Credential | null} */
     this.page = null;
-    /** Lets this page in after that. It is nowhere but here. @type {Credential | null} */
+    /** Admits this page after that. It is stored nowhere. @type {Credential | null} */
     this.restart = null;
-    /** Hides what tabs say to each other. @type {Uint8Array | null} */
+    /** Encrypts messages between tabs. @type {Uint8Array | null} */
     this.channel = null;
     /** @type {Set<() => unknown>} */
     this.listeners = new Set();
     /** @type {Promise<void> | null} */
     this.entering = null;
-    /** What was stored when nothing let this page in: another tab may sign in. */
+    /** What was stored when nothing admitted this page. Another tab may sign in later. */
     this.tried = "";
     globalThis.addEventListener?.("storage", ({ key }) => { if (key === STORED && this.out) this.enter().catch(() => {}); });
   }
 
-  /** Calls `listener` when the page comes in or is out. Returns a function that stops. @param {() => unknown} listener */
+  /** Calls `listener` when the page signs in or is signed out. Returns a function that stops. @param {() => unknown} listener */
   listen(listener) {
     this.listeners.add(listener);
     return () => { this.listeners.delete(listener); };
@@ -53,18 +54,18 @@ export class Door {
     this.say(null);
   }
 
-  /** The connection broke, or an answer proved nothing: who has the port is not known. */
+  /** The connection broke, or an answer had no proof: another program may have the port. */
   doubt() {
     this.proven = false;
   }
 
-  /** The collector does not know this page's key: it was started anew, or has forgotten it. */
+  /** The collector does not know this page's key: it was restarted, or forgot the key. */
   lost() {
     this.proven = false;
     this.tab = null;
   }
 
-  /** Makes sure that the collector is the one that this page knows, and that the page is in. */
+  /** Makes sure that the collector is the right one, and that this page is signed in. */
   enter() {
     if (this.open || (this.proven && this.tab)) return Promise.resolve();
     if (this.out && !this.restart && this.tried === stored()) return Promise.reject(this.out);
@@ -73,14 +74,14 @@ export class Door {
   }
 
   async tryAll() {
-    // The same collector as before: it proves itself by what it still knows.
+    // The same collector as before proves itself by what it still knows.
     if (this.tab && this.page && await this.isProvedBy(this.page)) {
       this.proven = true;
       return;
     }
     const restarted = this.restart !== null;
     this.tab = null;
-    // Another tab of this browser may be the first to come in again.
+    // Another tab of this browser may sign in again first.
     for (const credential of [() => this.restart, load, ...(restarted ? [later(load)] : [])]) {
       const with_ = await credential();
       if (with_ && await this.handshake(with_)) {
@@ -88,7 +89,7 @@ export class Door {
         return;
       }
     }
-    // Believed on a page that shows nothing yet: it has nothing to lose.
+    // Believed only on a page that shows nothing yet and so has nothing to lose.
     if (!restarted && await this.isOpen()) {
       this.open = true;
       this.say(null);
@@ -100,7 +101,7 @@ export class Door {
     throw problem;
   }
 
-  /** Whether the dashboard says that it asks nobody. */
+  /** Whether the dashboard says that it requires no sign-in. */
   async isOpen() {
     return (await ask("login/challenge", { id: "", page_nonce: "" })).token_required === false;
   }
@@ -110,7 +111,7 @@ export class Door {
     return await this.challenge(credential) !== null;
   }
 
-  /** The collector proves that it knows the secret. Null when it does not know the credential. @param {Credential} credential */
+  /** The collector's proof that it knows the secret. Null if it does not know the credential. @param {Credential} credential */
   async challenge({ id, secret }) {
     const page_nonce = hex(crypto.getRandomValues(new Uint8Array(16)));
     const { challenge } = await ask("login/challenge", { id, page_nonce });
@@ -127,11 +128,11 @@ export class Door {
     return { page_nonce, nonce: String(nonce) };
   }
 
-  /** Both halves; false as above. @param {Credential} credential */
+  /** Both halves of a handshake. False if the credential is unknown. @param {Credential} credential */
   async handshake(credential) {
     const { id, secret } = credential;
     const begun = await this.challenge(credential);
-    // The key is kept: what says so may be another program.
+    // The key is kept, because another program may have said this.
     if (!begun) return false;
     const { page_nonce, nonce } = begun;
     const client = mac(secret, ["client"]);
@@ -144,13 +145,13 @@ export class Door {
     this.restart = { id: granted.restart, secret: mac(shared, ["restart"]) };
     this.channel = unhex(granted.channel);
     this.proven = true;
-    // Pages that the other program has loaded could read what is stored: after it was seen, new tabs sign in by a code.
+    // If another program answered, pages that it loaded could read what is stored. Then new tabs need a code.
     if (!this.impostor) save(this.page);
     return true;
   }
 
   /**
-   * Signs one request: what stands behind `Hookspan `, and what the answer's proof must be.
+   * Signs one request. Returns what follows `Hookspan `, and the proof that the answer must have.
    * @param {string} method @param {string} target path and query @param {string} body
    */
   sign(method, target, body) {
@@ -218,7 +219,7 @@ function save(credential) {
     if (credential) localStorage.setItem(STORED, `${credential.id}.${hex(credential.secret)}`);
     else localStorage.removeItem(STORED);
   } catch {
-    // A browser that keeps nothing signs each tab in by a code.
+    // If the browser stores nothing, each tab needs a code.
   }
 }
 

@@ -1,5 +1,5 @@
-// One event stream per browser. The tab that holds the lock listens, and passes every event on to the other tabs. Without Web
-// Locks (plain http off loopback) each visible tab has a stream of its own.
+// One event stream per browser: the tab that holds the lock listens and passes every event on. Without Web Locks (plain
+// http off loopback) each visible tab has its own stream.
 /** @import { StreamEvent } from "../../types/answers" */
 import { stream } from "./api.js";
 import { Channel } from "./channel.js";
@@ -15,7 +15,7 @@ const RETRY_MS = 3_000;
 const EVENTS = new Set(["hello", "session", "spans", "health", "install", "resync"]);
 
 /**
- * What tabs say to each other. `ask` asks for the state, `beat` tells it.
+ * Messages between tabs. `ask` requests the state, `beat` answers it.
  * @typedef {{ event: StreamEvent | "ask" | "beat", data?: any, id?: string | null, state?: string }} Packet
  * @typedef {(event: StreamEvent, data: any) => unknown} Listener
  */
@@ -107,8 +107,8 @@ export class EventStream {
   }
 
   /**
-   * The stream broke: this tab asks until the collector has proved itself again. A collector that was started anew has another
-   * key for what tabs say to each other, so a tab that only listens would hear nothing.
+   * The stream broke. This tab asks until the collector has proved itself again. A restarted collector has another key
+   * for messages between tabs, so a tab that only listens would hear nothing.
    */
   async regain() {
     if (this.regaining || door.open) return;
@@ -120,7 +120,7 @@ export class EventStream {
     this.regaining = false;
     if (this.leads || !door.proven) return;
     this.pass({ event: "ask" });
-    // What the others heard meanwhile is asked for.
+    // Other tabs may have missed events, so they reload.
     this.tell("resync", { reason: "lag" });
   }
 

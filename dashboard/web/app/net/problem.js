@@ -1,4 +1,4 @@
-// What goes wrong on the way to an answer, as the server describes it.
+// Errors on the way to an answer, as the server describes them.
 
 export class Problem extends Error {
   /** @param {number} status 0 when there was no answer @param {{ title?: string, detail?: string, hint?: string }} body */

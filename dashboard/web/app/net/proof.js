@@ -1,12 +1,12 @@
-// The arithmetic of signing in: SHA-256, and HMAC-SHA-256 over lines of text. `dashboard/src/guard/proof.rs` is the same for the
-// collector. Browsers offer theirs on https and loopback alone, and asynchronously.
+// The cryptography of signing in: SHA-256, and HMAC-SHA-256 over lines of text. `dashboard/src/guard/proof.rs` is its
+// counterpart. Browsers offer theirs only on https and loopback, and only asynchronously.
 
 const K = Uint32Array.from(primes(64), (prime) => root(prime, 1 / 3));
 const START = Uint32Array.from(primes(8), (prime) => root(prime, 1 / 2));
 const BLOCK = 64;
 const words = new Uint32Array(64);
 
-/** The first 32 bits behind the point of a root. @param {number} prime @param {number} power */
+/** The first 32 bits of a root's fraction. @param {number} prime @param {number} power */
 function root(prime, power) {
   const value = prime ** power;
   return Math.floor((value - Math.floor(value)) * 2 ** 32);
@@ -75,7 +75,7 @@ export function mac(key, lines) {
 /** @param {Uint8Array} raw */
 export const hex = (raw) => Array.from(raw, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** Reads 64 hexadecimal digits; null when there are others. @param {string} text */
+/** Reads 64 hexadecimal digits; null for anything else. @param {string} text */
 export function unhex(text) {
   if (!/^[0-9a-f]{64}$/i.test(text)) return null;
   return Uint8Array.from({ length: 32 }, (_, i) => Number.parseInt(text.slice(2 * i, 2 * i + 2), 16));

@@ -14,7 +14,7 @@ export async function readEvents(body, take) {
   }
 }
 
-/** Cuts text into events. What comes after the last empty line waits for more. */
+/** Splits text into events. Text after the last empty line waits for more. */
 export class Parser {
   /** @param {(message: Message) => unknown} take */
   constructor(take) {

@@ -86,7 +86,7 @@ function Paths({ name, list }) {
     ${shown.length < list.length && html`<button type="button" class="link" onClick=${() => setAll(true)}>${list.length - shown.length} more</button>`}`;
 }
 
-/** `× 2.1`, or a dash when there is nothing to compare. @param {number | null | undefined} x @param {number | null | undefined} y */
+/** `× 2.1`, or a dash if there is nothing to compare. @param {number | null | undefined} x @param {number | null | undefined} y */
 function ratio(x, y) {
   if (x == null || y == null || !(x > 0) || !(y >= 0)) return "–";
   return `× ${(y / x).toFixed(y / x < 10 ? 2 : 0)}`;

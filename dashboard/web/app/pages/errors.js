@@ -13,8 +13,10 @@ import { Limits, pass } from "../ui/limits.js";
 import { Page, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 
-/** Groups that were asked for by the button, and the first page that they follow.
- * @typedef {{ items: ErrorGroup[], next: string | null | undefined, of: Answer<"errors"> | null }} More */
+/**
+ * Groups loaded by the button, and the first page that they follow.
+ * @typedef {{ items: ErrorGroup[], next: string | null | undefined, of: Answer<"errors"> | null }} More
+ */
 
 const KINDS = ["", "shell", "tools", "mcp", "edits", "subagent", "turn"];
 

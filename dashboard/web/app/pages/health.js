@@ -82,7 +82,7 @@ function Unknown({ title, list }) {
     <dl class="counters">${list.map(({ name, n }) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`;
 }
 
-/** What is new, as a text to send. @param {{ report: string | null }} props */
+/** Everything unknown, as a text to send. @param {{ report: string | null }} props */
 function Drift({ report }) {
   if (!report) return null;
   return html`<details><summary>Report to send</summary>

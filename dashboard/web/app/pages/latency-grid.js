@@ -22,7 +22,7 @@ export function grid(answer) {
   return { columns, rows: buckets.length, most, buckets, at };
 }
 
-/** How strongly a count is painted: logarithmic, so that one call is seen. @param {number} n @param {number} most */
+/** The strength of a count's colour: logarithmic, so that a single call is visible. @param {number} n @param {number} most */
 export function strength(n, most) {
   return n === 0 ? 0 : 0.15 + 0.85 * (Math.log1p(n) / Math.log1p(Math.max(1, most)));
 }

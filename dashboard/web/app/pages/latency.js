@@ -17,7 +17,7 @@ const DAYS = [1, 7, 30, 365];
 const COLUMNS = /** @type {const} */ (["total_us", "p50_us", "p90_us", "p95_us", "p99_us", "max_us"]);
 const SORTS = /** @type {const} */ ([...COLUMNS, "n", "errors"]);
 
-/** Words without a period: it has a text of its own. */
+/** Filter words without the period, which has a text of its own. */
 const NAMED = WORDS.filter((word) => !word.endsWith("_us"));
 
 /** @typedef {ReturnType<typeof grid>} Grid */
@@ -52,8 +52,10 @@ export function Latency({ query, go }) {
         <td class="wide">${row.p99_us && html`<${Range} row=${row} most=${most} />`}</td></tr>`)}</tbody></table>`}`}<//>`;
 }
 
-/** Says that the period is empty, and offers a longer one that is not.
- * @param {{ older: Answer<"latency">["older"], days: number, now: number, set: (name: string, value: string) => void, narrowed: boolean }} props */
+/**
+ * Says that the period is empty, and offers a longer one that is not.
+ * @param {{ older: Answer<"latency">["older"], days: number, now: number, set: (name: string, value: string) => void, narrowed: boolean }} props
+ */
 function Nothing({ older, days, now, set, narrowed }) {
   if (narrowed) return html`<p class="dim pad-y">No finished span matches: take a word away.</p>`;
   const enough = older && DAYS.find((one) => one > days && now - one * 86_400e6 <= older.last_us);

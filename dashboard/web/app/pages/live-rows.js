@@ -1,10 +1,10 @@
 // Rows of the live page, newest first, each once.
 /** @import { SpanRow } from "../../types/answers" */
 
-/** How many rows are kept, also while the page is paused. */
+/** Maximum number of rows, also while the page is paused. */
 export const KEPT_MAX = 1_000;
 
-/** `old` with the rows of `items` changed or added. @template {Pick<SpanRow, "row" | "start_us">} T @param {T[]} old @param {T[]} items */
+/** `old`, with `items` changed or added. @template {Pick<SpanRow, "row" | "start_us">} T @param {T[]} old @param {T[]} items */
 export function upsert(old, items) {
   const rows = new Map(old.map((row) => [row.row, row]));
   for (const item of items) rows.set(item.row, item);

@@ -70,10 +70,10 @@ export function Live() {
       <td class=${row.status === "error" ? "bad" : row.status === "open" ? "warn" : "dim"}>${STATUS[row.status] ?? "other"}</td></tr>`)}</tbody></table>`)}<//>`;
 }
 
-/** Whether it has no end yet. @param {SpanRow} row */
+/** Whether it still runs. @param {SpanRow} row */
 const runs = (row) => row.status === "open";
 
-/** The newest spans, back to one that was there the last time, so that none is missed. @param {Set<number>} seen */
+/** The newest spans, back to one that was already loaded, so that none is missed. @param {Set<number>} seen */
 async function newest(seen) {
   /** @type {SpanRow[]} */
   const all = [];

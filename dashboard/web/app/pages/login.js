@@ -1,4 +1,4 @@
-// Signing in. The code arrives in the fragment, which no request holds, and is erased at once.
+// Signing in. The code is in the fragment, which no request contains, and is erased at once.
 /** @import { Failure, Go } from "../../types/app" */
 import { onText } from "../ui/fields.js";
 import { html, useEffect, useState } from "../ui/html.js";
@@ -11,7 +11,7 @@ export function takeCode() {
   const found = /^#([ct])=(.+)$/.exec(location.hash);
   if (!found) return null;
   history.replaceState(null, "", location.pathname + location.search);
-  // `#t=` held the token of an earlier version: no code, and the page says what to do.
+  // `#t=` held the token of an earlier version. The page says what to do.
   return found[1] === "c" ? found[2] : "an-old-address";
 }
 

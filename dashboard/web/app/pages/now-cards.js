@@ -1,11 +1,11 @@
-// What the cards of Now are made of. Pure, but for the memory of what was muted.
+// The data for the cards of Now. Pure, except that it remembers which alarms were muted.
 /** @import { Agent, Strip } from "../../types/answers" */
 import { read, write } from "../ui/local-storage.js";
 
 /** Muted alarms that are remembered. */
 const MUTED_MAX = 50;
 
-/** Names one alarm of one agent: another call, or another reason, is another alarm. @param {Agent} one */
+/** Identifies an alarm. Another call, or another reason, is another alarm. @param {Agent} one */
 const alarmOf = (one) => `${one.session.id} ${one.status} ${one.since_us}`;
 
 /** @returns {string[]} */
@@ -27,8 +27,10 @@ export function mute(one, on) {
   write("hookspan.muted", JSON.stringify((on ? [alarmOf(one), ...rest] : rest).slice(0, MUTED_MAX)));
 }
 
-/** Places on the gauge in percent. Its scale ends at 1.4 times the 95th percentile, or at what the call took.
- * @param {number} took @param {number | null} p50 @param {number | null} p95 */
+/**
+ * Places on the gauge in percent. Its scale ends at 1.4 times the 95th percentile, or at the call's duration.
+ * @param {number} took @param {number | null} p50 @param {number | null} p95
+ */
 export function gauge(took, p50, p95) {
   if (p50 === null || p95 === null) return { took: 0, p50: null, p95: null };
   const scale = Math.max(1, 1.4 * p95, took);
@@ -37,12 +39,14 @@ export function gauge(took, p50, p95) {
   return { took: place(took), p50: place(p50), p95: place(p95) };
 }
 
-/** The columns of a strip: how high, how painted, and in words. Kinds that ran side by side share the column.
- * @param {Strip} strip @returns {{ height: number, paint: string | undefined, words: string }[]} */
+/**
+ * The columns of a strip: height, colour, words. Parallel kinds share a column.
+ * @param {Strip} strip @returns {{ height: number, paint: string | undefined, words: string }[]}
+ */
 export function stack({ lanes }) {
   const length = lanes[0]?.busy.length ?? 60;
   return Array.from({ length }, (_, i) => {
-    // What a subagent did is in the other kinds; the rest of its time is its own.
+    // A subagent's calls count as their own kinds; only the rest is its own time.
     const own = lanes.filter((lane) => lane.kind !== "subagent").reduce((sum, lane) => sum + lane.busy[i], 0);
     const parts = lanes.map((lane) => ({ kind: lane.kind, share: lane.kind === "subagent" ? Math.max(0, lane.busy[i] - own) : lane.busy[i] })).filter(({ share }) => share > 0);
     const sum = parts.reduce((all, { share }) => all + share, 0);

@@ -1,4 +1,4 @@
-// Every agent on a card: what it does this moment, and whether it likely waits for a person. Cards keep their places.
+// A card per agent: what it does now, and whether it probably waits for a person. Cards keep their places.
 /** @import { Agent, Strip } from "../../types/answers" */
 /** @import { PageProps } from "../../types/app" */
 import { html, useLayoutEffect, useState } from "../ui/html.js";
@@ -93,7 +93,7 @@ function Card({ agent, number, muted, onMute }) {
       <span class=${session.errors ? "bad" : "dim"}>${session.errors ? `✕ ${session.errors}` : "no errors"}</span></p></li>`;
 }
 
-/** What runs, on a scale with its usual times. @param {{ call: NonNullable<Agent["call"]> }} props */
+/** The running call on a scale with the usual times. @param {{ call: NonNullable<Agent["call"]> }} props */
 function Call({ call }) {
   const took = useNow() - call.since_us;
   const marks = gauge(took, call.p50_us, call.p95_us);
@@ -104,7 +104,7 @@ function Call({ call }) {
     <p class="dim num">${usual}</p></div>`;
 }
 
-/** Ten minutes by kind. @param {{ strip: Strip }} props */
+/** The last ten minutes by kind. @param {{ strip: Strip }} props */
 function Ten({ strip }) {
   const columns = stack(strip);
   const busy = columns.filter((one) => one.height > 0).length;

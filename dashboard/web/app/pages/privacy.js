@@ -1,4 +1,4 @@
-// What is kept, what leaves, and how to delete it.
+// What is stored, what is sent, and how to delete it.
 /** @import { PostAnswer } from "../../types/answers" */
 /** @import { Failure } from "../../types/app" */
 import { onText } from "../ui/fields.js";
@@ -36,7 +36,7 @@ export function Privacy() {
     <${Purge} done=${reload} />`}<//>`;
 }
 
-/** Who may read: browsers that are signed in, and tokens of scripts. */
+/** Who may read: signed-in browsers, and tokens of scripts. */
 function Access() {
   const { data, error, reload } = useAnswer("access");
   const [failed, setFailed] = useState(/** @type {Failure | null} */ (null));

@@ -1,4 +1,4 @@
-// Search in the text of all sessions; without words, a list of the spans that match the filters. The address holds the query.
+// Searches the text of all sessions; without words it lists spans that match the filters. The address holds the query.
 /** @import { SearchHit, SpanRow } from "../../types/answers" */
 /** @import { PageProps } from "../../types/app" */
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui/html.js";
@@ -20,7 +20,7 @@ const FILTERS = ["project", "model", "tool", "kind", "status", "min_us", "max_us
 const PAGE = 50;
 
 /**
- * Hits that were asked for by the button, and the first page that they follow.
+ * Hits loaded by the button, and the first page that they follow.
  * @typedef {{ items: (SearchHit | SpanRow)[], next: string | null | undefined, of: unknown }} More
  * @param {PageProps} props
  */

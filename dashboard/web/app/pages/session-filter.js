@@ -1,11 +1,14 @@
-// The filter of the session list: words, and `tool:`, `kind:`, `dur>` terms. Each term is a parameter of its own in the address.
-// `project:`, `model:`, `state:` and `status:` can be typed too; then their own fields show them.
+// The filter of the session list: words, and `tool:`, `kind:`, `dur>` terms. The address has a parameter for each.
+// `project:`, `model:`, `state:` and `status:` may be typed, too; they move to their own fields.
 import { UNIT_US } from "../trace/filter.js";
 
 const TERM = /^(tool|kind|project|model|state|status):(\S+)$/i;
 const LONGER = /^dur>(\d+(?:\.\d+)?)(us|µs|ms|s|m|h)$/i;
 
-/** `params` with exactly the terms of `text`, apart from those that have fields of their own: these stay unless the text names them. @param {string} text @param {URLSearchParams} params */
+/**
+ * `params` with the terms of `text`. Terms with fields of their own change only if `text` names them.
+ * @param {string} text @param {URLSearchParams} params
+ */
 export function readBar(text, params) {
   const words = [];
   for (const name of ["tool", "kind", "min_us", "q", "cursor"]) params.delete(name);

@@ -47,7 +47,7 @@ export function Sessions({ query, go }) {
     if (event !== "session") return;
     setRows((old) => {
       const found = old?.some((row) => row.id === session.id) ?? false;
-      // A filtered list cannot tell by itself whether a session still belongs.
+      // A filtered list cannot decide itself whether a session still matches.
       if (!found || params.size) refresh();
       if (!old || !found) return old;
       return old.map((row) => (row.id === session.id ? { cost: row.cost, ...session } : row)).sort((a, b) => sort === "last" ? b.last_us - a.last_us : 0);

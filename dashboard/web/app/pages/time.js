@@ -12,7 +12,7 @@ import { Page, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 
 const DAYS = [7, 30, 90, 365];
-/** The day in UTC, since the stored sums are by UTC days. @param {number} us */
+/** The day in UTC, because sums are stored by UTC day. @param {number} us */
 const day = (us) => new Date(us / 1_000).toISOString().slice(0, 10);
 
 /** @param {PageProps} props */

@@ -1,4 +1,4 @@
-// Before the first hook: which steps are done, and which are left. The first hook changes the page without a reload.
+// Shown before the first hook: which steps are done and which remain. The first hook changes the page without a reload.
 import { html, useEffect } from "../ui/html.js";
 import { visible } from "../format/text.js";
 import { useAnswer } from "../ui/use-answer.js";

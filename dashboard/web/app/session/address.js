@@ -1,4 +1,4 @@
-// What the address of a session's page says: chosen span, focus, filter and axis. Read at the start, and written as they change.
+// The address of a session's page: chosen span, focus, filter and axis. Read at the start, written when they change.
 /** @import { Interval } from "../../types/trace" */
 
 const SPAN_ID = /^#?([0-9a-f]{16})$/;
@@ -6,7 +6,7 @@ const SPAN_ID = /^#?([0-9a-f]{16})$/;
 export class Address {
   /** @param {{ query: string, hash: string }} at */
   constructor({ query, hash }) {
-    /** What this page wrote last. The page need not follow its own changes. */
+    /** What this page wrote last. It need not follow its own changes. */
     this.written = query + hash;
     this.span = spanIn(hash);
     const params = new URLSearchParams(query);

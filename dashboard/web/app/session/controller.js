@@ -1,5 +1,5 @@
-// Ties a session's page together: network, waterfall, minimap, address and state. Kept out of the component, so that a keystroke
-// draws no component.
+// Connects the parts of a session's page: network, waterfall, minimap, address and state. Not a component, so that a
+// keystroke redraws none.
 /** @import { SpanDetail, StreamEvent, Turn } from "../../types/answers" */
 /** @import { Failure } from "../../types/app" */
 /** @import { SessionState } from "../../types/session" */
@@ -20,7 +20,7 @@ import { Address, spanIn } from "./address.js";
 import { Loader } from "./loader.js";
 import { annotations, turnToOpen } from "./turns.js";
 
-/** The axis is written to the address at most this often. */
+/** Minimum time between two changes of the axis in the address. */
 const ADDRESS_MS = 400;
 
 export class SessionController {
@@ -60,7 +60,7 @@ export class SessionController {
       onError: (error) => this.fail(error),
     });
     this.stopTheme = onTheme(() => this.repaint());
-    // Also fires when another view of the page gives the place back.
+    // Also fires when the page's other view is closed.
     this.sized = new ResizeObserver(() => this.repaint());
     this.sized.observe(strip);
     this.loader.whole();
@@ -99,12 +99,12 @@ export class SessionController {
   /** @param {Turn[]} turns @param {Trace} trace @param {Trace} before */
   changed(turns, trace, before) {
     this.store.set({ turns });
-    // A turn that begins while the person watches is open.
+    // A turn that begins while the user watches is unfolded.
     if (trace !== before) for (const i of turnsOf(trace)) if (!before.index.has(trace.row[i])) this.model.folded.delete(trace.row[i]);
     this.show();
   }
 
-  /** Folds every turn but the one that the person most likely came for. @param {Trace} trace */
+  /** Folds every turn except the one that the user probably wants. @param {Trace} trace */
   foldAtStart(trace) {
     const turns = turnsOf(trace);
     const keep = turnToOpen(trace, turns);
@@ -112,7 +112,7 @@ export class SessionController {
     return keep;
   }
 
-  /** Shows the session as it is now: all of it, or one subagent. The same row stays chosen. */
+  /** Shows the session as it is now, or one subagent of it. The chosen row stays chosen. */
   show() {
     const full = this.loader.trace;
     if (!full) return;
@@ -184,13 +184,13 @@ export class SessionController {
     this.waterfall.select(i);
   }
 
-  /** Goes to a time; with an end, the axis stays on that stretch. @param {number} from @param {number | null} to */
+  /** Goes to a time. With an end, the axis stays on that period. @param {number} from @param {number | null} to */
   goToTime(from, to) {
     this.waterfall.setManual(to === null ? null : [from, to]);
     jump(this.waterfall, from, to ?? from);
   }
 
-  /** The pane shows a span: its address is the page's. @param {SpanDetail} span */
+  /** The pane shows a span, whose address becomes the page's. @param {SpanDetail} span */
   named(span) {
     this.address.write((url) => { url.hash = span.id; });
   }
@@ -214,7 +214,7 @@ export class SessionController {
     if (hit) seek(this.waterfall, step, (i) => hit[i] === 1);
   }
 
-  /** How many equal siblings a row stands for while they are folded, else 0. @param {string | null} key */
+  /** Number of equal siblings that a folded row represents, else 0. @param {string | null} key */
   group(key) {
     const i = this.model.trace.index.get(Number(key));
     const group = i === undefined ? undefined : this.model.groups.get(i);
@@ -237,7 +237,7 @@ export class SessionController {
     if (top === undefined) return;
     this.focusRow = span.row;
     this.model.folded.delete(span.row);
-    // Subagents below it are folded: the person asked for this one alone.
+    // Folds subagents below it, because the user asked for this one.
     const kind = kindIndex(full, "subagent");
     for (let i = top + 1; i < full.last[top]; i += 1) if (full.kind[i] === kind) this.model.folded.add(full.row[i]);
     this.waterfall.setManual(null);
@@ -247,7 +247,7 @@ export class SessionController {
     if (this.model.selected < 0) this.goTo(span.row);
   }
 
-  /** A subagent with the path to it, or null: then the whole session is shown. @param {string | number} ref */
+  /** A subagent with its path; null means the whole session. @param {string | number} ref */
   async subagent(ref) {
     try {
       const [columns, { path }] = await Promise.all([get(`sessions/${enc(this.id)}/spans?focus=${enc(ref)}`), get(`spans/${enc(ref)}`)]);
@@ -269,7 +269,7 @@ export class SessionController {
     if (from !== null && this.model.selected < 0) this.goTo(from);
   }
 
-  /** Marks the critical path of the chosen turn, or takes the marks away. */
+  /** Marks the critical path of the chosen turn, or removes the marks. */
   toggleCritical() {
     const { model } = this;
     if (this.criticalRow !== null || !model.loaded) {

@@ -17,7 +17,7 @@ const TIMING = {
   inferred: "start and end inferred",
 };
 
-// Hooks are pointed out when they took more than this share of a call, and more than this time.
+// Hooks are mentioned if they took more than this share of a call, and more than this time.
 const HOOK_SHARE = 0.05;
 const HOOK_MIN_US = 5_000;
 /** @type {Record<string, string>} */
@@ -103,7 +103,7 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
   </article>`;
 }
 
-/** The text of an attribute; empty when it is missing or no text. @param {unknown} value */
+/** The text of an attribute; empty if it is missing or not text. @param {unknown} value */
 const text = (value) => (typeof value === "string" ? value : "");
 
 /** @param {string} kind */

@@ -1,4 +1,4 @@
-// The flame view: what took long, whenever it ran.
+// The flame view: what took long, no matter when.
 /** @import { Go } from "../../types/app" */
 /** @import { FlameBox, FlameNode, Trace } from "../../types/trace" */
 import { html, useEffect, useMemo, useState } from "../ui/html.js";
@@ -12,7 +12,7 @@ const ROW_PX = 24;
 export function Flame({ trace, rev, go }) {
   const tree = useMemo(() => (trace ? flame(trace, Date.now() * 1_000 - trace.t0) : null), [trace, rev]);
   const [way, setWay] = useState(/** @type {string[]} */ ([]));
-  // Every change makes a new tree, so the path into it is kept by names.
+  // Every change makes a new tree, so the path is kept as names.
   const { root, path } = useMemo(() => walk(tree, way), [tree, way]);
   useEffect(() => { if (path.length < way.length) setWay(path); }, [path.length]);
   if (!root || !trace) return html`<section class="flame" aria-label="Flame view"></section>`;

@@ -20,7 +20,7 @@ import { seek, waterfallKeys } from "../waterfall/keys.js";
 /** @param {SessionController} controller @param {PageActions} page @returns {KeyMap} */
 export function sessionKeys(controller, { focusFilter, clear, leave, views, view }) {
   const waterfall = view === "waterfall";
-  // The conversation adds its own keys; those here choose rows in both views.
+  // The conversation adds its own keys. These choose rows in both views.
   const { c: _, ...both } = traceKeys(controller);
   const shown = waterfall ? { ...waterfallKeys(controller.waterfall), ...traceKeys(controller) } : view === "conversation" ? both : {};
   return {
@@ -37,7 +37,7 @@ export function sessionKeys(controller, { focusFilter, clear, leave, views, view
   };
 }
 
-/** Keys that do nothing before the session is loaded. @param {SessionController} controller @param {KeyMap} keys @returns {KeyMap} */
+/** Makes keys do nothing until the session is loaded. @param {SessionController} controller @param {KeyMap} keys @returns {KeyMap} */
 function whenLoaded(controller, keys) {
   /** @type {KeyMap} */
   const ready = {};
@@ -61,7 +61,7 @@ function seekError({ waterfall, model: { trace } }, step) {
     || seek(waterfall, step, (i) => trace.status[i] === ERROR && trace.kind[i] !== session);
 }
 
-/** Shows the subagent of the chosen row alone, or the session again. @param {SessionController} controller */
+/** Shows the chosen row's subagent alone, or the session again. @param {SessionController} controller */
 function toggleSubagent(controller) {
   const { model: { trace, selected }, focusRow } = controller;
   const at = selected < 0 ? -1 : subagentOf(trace, selected);
@@ -70,7 +70,7 @@ function toggleSubagent(controller) {
   else notify("no subagent here: choose one, or a row of one");
 }
 
-/** Copies the address of the chosen row, which the address may not have yet. @param {SessionController} controller */
+/** Copies the chosen row's address, which the address bar may not show yet. @param {SessionController} controller */
 async function copySpan(controller) {
   const { model } = controller;
   if (model.selected >= 0) {

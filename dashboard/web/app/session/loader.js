@@ -1,4 +1,4 @@
-// Loads a session, and afterwards only what changed in it.
+// Loads a session, and later only its changes.
 /** @import { Columns, Session, Turn } from "../../types/answers" */
 /** @import { Failure } from "../../types/app" */
 /** @import { Trace } from "../../types/trace" */
@@ -6,7 +6,7 @@ import { enc, get } from "../net/api.js";
 import { throttle } from "../net/throttle.js";
 import { decode, merge } from "../trace/columns.js";
 
-/** Changes are asked for at most this often. */
+/** Minimum time between two requests for changes. */
 const DELTA_MS = 150;
 
 /**
@@ -25,7 +25,7 @@ export class Loader {
     this.trace = null;
     this.alive = true;
     this.loading = false;
-    /** A change came while another was being loaded. */
+    /** Something changed while changes were being loaded. */
     this.again = false;
     /** Asks for changes soon. */
     this.soon = throttle(() => this.changes(), DELTA_MS);
@@ -58,7 +58,7 @@ export class Loader {
       await this.merge(this.trace);
     } catch (error) {
       const failure = /** @type {Failure} */ (error);
-      // Without an answer the stream says that the connection is gone, and the next event asks again.
+      // Without an answer, the stream reports the lost connection, and the next event asks again.
       if (this.alive && failure.status !== 0) this.hearer.onError(failure);
     } finally {
       this.loading = false;

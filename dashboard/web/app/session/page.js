@@ -1,4 +1,4 @@
-// One session: where the time went, its minimap, its waterfall and other views of it, and a span beside it.
+// One session: where its time went, minimap, waterfall and other views, and one span beside them.
 /** @import { Session as SessionAnswer, Turn } from "../../types/answers" */
 /** @import { Go } from "../../types/app" */
 /** @import { SessionState } from "../../types/session" */
@@ -20,7 +20,7 @@ import { SessionController } from "./controller.js";
 import { sessionKeys } from "./keys.js";
 import { initialState } from "./state.js";
 
-// Views that most visits do not open are fetched when they are.
+// Views that most visits do not open are fetched when opened.
 const Detail = lazy(() => import("./detail.js").then((file) => file.Detail));
 const Edits = lazy(() => import("./edits.js").then((file) => file.Edits));
 const Flame = lazy(() => import("./flame.js").then((file) => file.Flame));
@@ -31,7 +31,7 @@ const Conversation = lazy(() => import("../conversation/page.js").then((file) =>
 /** Views by the word in the address, with their names and keys. */
 const VIEWS = [["conversation", "Conversation", "v"], ["waterfall", "Waterfall", "w"], ["flame", "Flame", "m"], ["log", "Log", "l"], ["edits", "Edits", "d"], ["insights", "Insights", "i"]];
 
-/** A row is named in the address once it has been chosen for so long. */
+/** A row enters the address once it has been chosen for this long. */
 const NAME_MS = 80;
 const KEYS = "j/k move · ←/→ fold · [ ] turn · e error · n match · 1 turns · 0 all · a axis · f fit · +/− zoom · s subagent · c critical path · / filter · ? keys";
 const TALK_KEYS = "j/k step · [ ] turn · →/← open, close · e failure · n match · w same row in the waterfall · 0 all · 1 prompts · c copy turn · s subagent · / filter · ? keys";
@@ -56,7 +56,7 @@ export function Session({ id, query, hash, go }) {
   }, [id, store]);
   useTitle(`${session?.state === "errored" ? "✕ " : ""}${session?.first_prompt ?? "Session"}`);
   useEffect(() => controller?.search(search), [controller]);
-  // The rows are filtered at once; they need no drawing of this component.
+  // Filters the rows at once, without redrawing this component.
   /** @param {string} text */
   const find = (text) => {
     controller?.search(text);
@@ -70,7 +70,7 @@ export function Session({ id, query, hash, go }) {
     url.searchParams.set("view", word);
     go(url.href);
   };
-  // Before the next frame: a key that is pressed in between goes to the view that is shown.
+  // Bound before the next frame, so that a key goes to the view on screen.
   useLayoutEffect(() => controller ? bind(sessionKeys(controller, {
     focusFilter: () => field.current?.focus(),
     clear: () => find(""),
@@ -78,7 +78,7 @@ export function Session({ id, query, hash, go }) {
     views: Object.fromEntries(VIEWS.map(([word, , key]) => [key, () => open(word)])),
     view,
   })) : undefined, [controller, view]);
-  // The row that was chosen in another view is in view here, too.
+  // A row chosen in another view is scrolled into view here.
   useLayoutEffect(() => { if (view === "waterfall") controller?.waterfall.scrollToChosen(); }, [controller, view]);
   const running = session !== null && (session.state === "running" || session.state === "tool_open");
   const now = useNow(running);
@@ -96,7 +96,7 @@ export function Session({ id, query, hash, go }) {
 
   /** @param {import("../../types/answers").SpanDetail} span */
   const named = (span) => controller?.named(span);
-  // Without the pane nobody else asks for the id of the chosen row, which the address holds.
+  // Without the pane, nothing else requests the chosen row's id for the address.
   useEffect(() => {
     if (!talk || chosen === null) return undefined;
     const timer = setTimeout(() => get(`spans/${enc(chosen)}`).then((span) => String(span.row) === store.value.chosen && named(span), () => {}), NAME_MS);
@@ -145,8 +145,11 @@ export function Session({ id, query, hash, go }) {
   </div>`;
 }
 
-/** A handler for plain clicks on a link. The chosen row moves in the address without a drawing, so the link's own address may be
- * out of date. @param {() => void} action @returns {(event: MouseEvent) => void} */
+/**
+ * Handles plain clicks on a link. The chosen row changes the address without redrawing, so the link's own address may
+ * be out of date.
+ * @param {() => void} action @returns {(event: MouseEvent) => void}
+ */
 const plainClick = (action) => (event) => {
   if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();

@@ -1,4 +1,4 @@
-// The content of a span. Whatever the content says, only text nodes are made of it.
+// The content of a span. Only text nodes are made from it.
 /** @import { PayloadItem } from "../../types/answers" */
 /** @import { Failure, View } from "../../types/app" */
 import { html, useEffect, useMemo, useState } from "../ui/html.js";
@@ -13,7 +13,7 @@ const DEPTH_MAX = 32;
 const NODES_MAX = 2_000;
 
 /**
- * What was read of a payload so far.
+ * The part of a payload that was read so far.
  * @typedef {{ text: string, next: number | string | null, total: number | null, loading?: boolean, redacted?: boolean, kind?: string, error?: Failure }} Piece
  * @param {{ span: string, item: PayloadItem }} props
  */
@@ -46,7 +46,7 @@ function Content({ text, kind }) {
   return html`<pre class="text" tabIndex="0">${text === "" ? html`<span class="dim">empty</span>` : lines(text)}</pre>`;
 }
 
-/** The JSON of a text, when it is an object or a list. @param {string} text @returns {{ value: object } | null} */
+/** The JSON of a text, if it is an object or a list. @param {string} text @returns {{ value: object } | null} */
 function parsed(text) {
   try {
     const value = JSON.parse(text);

@@ -1,4 +1,4 @@
-// What the page says and does about turns. Pure.
+// Texts and decisions about turns. Pure.
 /** @import { Turn } from "../../types/answers" */
 /** @import { Trace } from "../../types/trace" */
 import { cost, count, plural, tokenTotal } from "../format/quantity.js";
@@ -7,7 +7,7 @@ import { mix } from "../trace/time-parts.js";
 import { turnsByRow } from "../trace/turns.js";
 
 /**
- * The turn that is open when the page opens: the one that runs, else the last one with an error, else the last. Undefined without turns.
+ * The turn to open at first: the running one, else the last with an error, else the last. Undefined without turns.
  * @param {Trace} trace @param {number[]} turns
  */
 export function turnToOpen(trace, turns) {

@@ -7,7 +7,7 @@ export const OK = 0, ERROR = 1, OPEN = 2, UNKNOWN = 3;
 /** Flag bits. */
 export const INFERRED_START = 1, INFERRED_END = 2, TRUNCATED = 4, PAYLOAD = 8, TENTATIVE = 16, LATE = 32, UNKNOWN_LENGTH = 64;
 
-/** Columns that a span keeps wherever it moves. */
+/** Columns that stay the same when a row moves. */
 const COPIED = /** @type {const} */ (["row", "start", "dur", "wait", "label", "kind", "status", "flags"]);
 
 /** A trace from an answer of `GET sessions/{id}/spans`. @param {Columns} answer */
@@ -66,7 +66,7 @@ function blank(n) {
   };
 }
 
-/** Computes depth, and the index after the last descendant. Pre-order makes each one pass. @param {Trace} trace */
+/** Computes depth, and the index after the last descendant. Pre-order allows one pass for each. @param {Trace} trace */
 function shape(trace) {
   const { n, parent, depth, last } = trace;
   for (let i = 0; i < n; i += 1) {
@@ -80,8 +80,10 @@ function shape(trace) {
   for (let i = 0; i < n; i += 1) trace.index.set(trace.row[i], i);
 }
 
-/** `base` with the changed rows of `answer`. Null when a row was removed: then all spans must be fetched again.
- * @param {Trace} base @param {Columns} answer */
+/**
+ * `base` with the changed rows of `answer`. Null if a row was removed; then all spans must be fetched again.
+ * @param {Trace} base @param {Columns} answer
+ */
 export function merge(base, answer) {
   if (answer.n === 0 && answer.total === base.n) return Object.assign(base, { rev: answer.rev });
   const parents = answer.parent ?? [];
@@ -164,7 +166,7 @@ function reorder(from, parentRow) {
     }
   };
   visit((children.get(-1) ?? []).slice().reverse());
-  // Rows whose parents form a circle are shown at the top rather than lost.
+  // Rows whose parents form a circle go to the top, so that none is lost.
   if (order.length < n) visit(sorted.slice().reverse());
   const out = blank(n);
   Object.assign(out, { rev: from.rev, t0: from.t0, strs: from.strs, kinds: from.kinds });

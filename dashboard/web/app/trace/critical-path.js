@@ -1,4 +1,4 @@
-// The critical path: what a span waited for, from its end backwards. Shortening anything else makes the span no faster.
+// The critical path: what a span waited for, from its end backwards. Only shortening these makes the span faster.
 /** @import { CriticalPath, Trace } from "../../types/trace" */
 import { endOf } from "./rows.js";
 

@@ -1,9 +1,11 @@
-// The filter bar of a session: words and `key:value` terms. A row matches when all of them hold.
+// The filter bar of a session: words and `key:value` terms. A row must match all of them.
 /** @import { Query, Trace } from "../../types/trace" */
 import { ERROR, OK, OPEN, UNKNOWN, UNKNOWN_LENGTH } from "./columns.js";
 
-/** `kind:shell status:error dur>2s cargo test` as a query; null when the text asks for nothing.
- * @param {string} text @returns {Query | null} */
+/**
+ * `kind:shell status:error dur>2s cargo test` as a query; null if the text asks for nothing.
+ * @param {string} text @returns {Query | null}
+ */
 export function parse(text) {
   /** @type {Query} */
   const query = { words: [], kind: null, status: null, minUs: null, maxUs: null };
@@ -26,8 +28,10 @@ export const UNIT_US = { us: 1, "µs": 1, ms: 1e3, s: 1e6, m: 60e6, h: 3_600e6 }
 /** @type {Record<string, number>} */
 const STATUS = { ok: OK, error: ERROR, open: OPEN, unknown: UNKNOWN };
 
-/** Which rows of a trace match. Each distinct label is looked at once.
- * @param {Trace} trace @param {Query} query */
+/**
+ * Which rows of a trace match. Each distinct label is checked once.
+ * @param {Trace} trace @param {Query} query
+ */
 export function matches(trace, query) {
   const hit = new Uint8Array(trace.n);
   const label = trace.strs.map((text) => {

@@ -6,8 +6,8 @@ import { endOf } from "./rows.js";
 const ALL = "all turns";
 
 /**
- * The tree. All turns are one node; the session is the root. `us` of a node is the sum of its spans, so parallel children
- * may be wider than their parent: `boxes` scales those down.
+ * The tree. All turns are one node; the session is the root. A node's `us` is the sum of its spans, so parallel
+ * children may be wider than their parent; `boxes` scales them down.
  * @param {Trace} trace @param {number} now @returns {FlameNode}
  */
 export function flame(trace, now) {
@@ -59,8 +59,10 @@ function sorted(top) {
   return top;
 }
 
-/** Boxes of the nodes that are wide enough to be seen, at most `max`.
- * @param {FlameNode} root @param {{ min?: number, max?: number }} [limits] */
+/**
+ * Boxes of the nodes that are wide enough to see, at most `max`.
+ * @param {FlameNode} root @param {{ min?: number, max?: number }} [limits]
+ */
 export function boxes(root, { min = 0.002, max = 600 } = {}) {
   /** @type {FlameBox[]} */
   const out = [];

@@ -6,7 +6,7 @@ import { OK } from "./columns.js";
 /** Idle time between turns shorter than this has no row. */
 const IDLE_MIN_US = 2e6;
 
-/** Index of a kind by name, -1 when the trace has none. @param {Trace} trace @param {string} name */
+/** Index of a kind by name, -1 if the trace has none. @param {Trace} trace @param {string} name */
 export function kindIndex(trace, name) {
   return trace.kinds.indexOf(name);
 }
@@ -16,7 +16,7 @@ export function endOf(trace, i, now) {
   return trace.dur[i] < 0 ? Math.max(now, trace.start[i]) : trace.start[i] + trace.dur[i];
 }
 
-/** Busy intervals of a session: its turns, and whatever else stands beside them. @param {Trace} trace @param {number} now */
+/** Busy intervals of a session: its turns, and spans outside them. @param {Trace} trace @param {number} now */
 export function busy(trace, now) {
   const session = kindIndex(trace, "session");
   /** @type {Interval[]} */
@@ -31,7 +31,7 @@ export function busy(trace, now) {
 
 /** This many equal calls in a row become one row: "9 × Read". */
 const GROUP_MIN = 4;
-/** Kinds that are equal when the first word of their labels (the tool) is. Other kinds need equal labels. */
+/** Spans of these kinds are equal if their labels' first word (the tool) is. Other kinds need equal labels. */
 const BY_TOOL = new Set(["tools", "edits", "mcp"]);
 /** Kinds that are never grouped. */
 const ALONE = new Set(["session", "turn", "subagent"]);
@@ -55,7 +55,7 @@ export function head(label) {
   return end < 0 ? label : label.slice(0, end);
 }
 
-/** What makes siblings equal, as a number per row; -1 for rows that are never grouped. @param {Trace} trace */
+/** A number per row that equal siblings share; -1 for rows that are never grouped. @param {Trace} trace */
 function likeness(trace) {
   if (trace.like?.strs === trace.strs && trace.like.size === trace.strs.length) return trace.like.of;
   /** @type {Map<string, number>} */

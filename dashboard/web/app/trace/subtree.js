@@ -2,7 +2,7 @@
 /** @import { Trace } from "../../types/trace" */
 
 
-/** The part of `trace` from the row `top` down. It shares the strings and keeps the clock. @param {Trace} trace @param {number} top */
+/** The part of `trace` from row `top` down. Shares strings and times with `trace`. @param {Trace} trace @param {number} top */
 export function subtree(trace, top) {
   const to = trace.last[top];
   /** @type {Trace} */
@@ -38,7 +38,7 @@ export function subagentOf(trace, i) {
   let at = i;
   while (at >= 0 && trace.kind[at] !== kind) at = trace.parent[at];
   if (at >= 0 || i < 0) return at;
-  // The subagent of a call that delegates is right below the call.
+  // A delegating call's subagent is directly below it.
   for (let k = i + 1; k < trace.last[i]; k += 1) if (trace.parent[k] === i && trace.kind[k] === kind) return k;
   return -1;
 }

@@ -1,4 +1,4 @@
-// Which rows of a trace are turns, and which turn each of them is.
+// Which rows of a trace are turns, and the turn of each.
 /** @import { Turn } from "../../types/answers" */
 /** @import { Trace } from "../../types/trace" */
 import { kindIndex } from "./rows.js";
@@ -12,8 +12,8 @@ export function turnsOf(trace) {
 }
 
 /**
- * The turns of a trace by their row: by the number that a turn's label begins with. A start is no key: a child that starts before its
- * turn moves the start of the row. Turns of subagents have numbers of their own and are left out.
+ * The turns of a trace by row, found by the number at the beginning of a turn's label. A start is no key: a child that
+ * starts before its turn moves the row's start. Turns of subagents have their own numbers and are left out.
  * @param {Trace} trace @param {Turn[]} turns @returns {Map<number, Turn>} by index
  */
 export function turnsByRow(trace, turns) {

@@ -1,7 +1,7 @@
 // The chosen row of a list, moved by keys.
 import { useRef, useState } from "./html.js";
 
-/** The chosen row among `n`. `list` is the ref of the element whose rows hold a link each. */
+/** The chosen row among `n`. `list` is the ref of the element whose rows each contain a link. */
 export function useRows(n = 0) {
   const [at, setAt] = useState(-1);
   const list = useRef(/** @type {HTMLElement | null} */ (null));

@@ -13,7 +13,7 @@ export function useNow(on = true) {
   return now;
 }
 
-/** An age that ticks. Screen readers do not speak it. @param {{ since: number, suffix?: string }} props */
+/** An age that is updated. Screen readers do not speak it. @param {{ since: number, suffix?: string }} props */
 export function Age({ since, suffix = "" }) {
   const now = useNow();
   return html`<time class="num" dateTime=${new Date(since / 1_000).toISOString()}>${age(now - since)}${suffix}</time>`;

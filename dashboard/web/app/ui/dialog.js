@@ -1,4 +1,4 @@
-// Dialogs: opened by keys and buttons, closed by Escape, by a click beside them, and by the same key again.
+// Dialogs. Keys and buttons open them; Escape, a click outside, or the same key closes them.
 /** @import { RefObject } from "preact" */
 
 /** Opens a closed dialog and closes an open one. @param {HTMLDialogElement | null} dialog */

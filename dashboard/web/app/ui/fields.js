@@ -1,4 +1,4 @@
-// Filters and choices of a page's bar. They are kept in the address.
+// Filters and choices in a page's bar. Stored in the address.
 /** @import { QueryParams, Go } from "../../types/app" */
 import { html, useMemo } from "./html.js";
 
@@ -34,7 +34,7 @@ export function Field({ name, label = name, params, set, options, size = 10 }) {
 }
 
 /**
- * A group of buttons of which one is pressed.
+ * A group of buttons, one of them pressed.
  * @template {string | number} T
  * @param {{ name: string, values: T[], now: T, choose: (value: T) => unknown, word?: (value: T) => string | number }} props
  */
@@ -43,8 +43,10 @@ export function Choice({ name, values, now, choose, word = (value) => value }) {
     <button type="button" aria-pressed=${value === now} onClick=${() => choose(value)}>${word(value)}</button>`)}</span>`;
 }
 
-/** The number of days that the address asks for, 30 unless it names another of `values`; and the choice to draw.
- * @param {number[]} values @param {QueryParams} query @returns {[number, import("../../types/app").View]} */
+/**
+ * The number of days in the address (30 unless it is one of `values`), and the choice to draw.
+ * @param {number[]} values @param {QueryParams} query @returns {[number, import("../../types/app").View]}
+ */
 export function useDays(values, { params, set }) {
   const asked = Number(params.get("days"));
   const days = values.includes(asked) ? asked : 30;
@@ -55,7 +57,7 @@ export function useDays(values, { params, set }) {
   return [days, html`<${Choice} name="days" values=${values} now=${days} choose=${choose} word=${word} />`];
 }
 
-/** The head of a column by which a list can be sorted. @param {{ label: string, now: boolean, sort: () => unknown }} props */
+/** A column's head by which a list can be sorted. @param {{ label: string, now: boolean, sort: () => unknown }} props */
 export function SortHead({ label, now, sort }) {
   return html`<th class="r" aria-sort=${now ? "descending" : null}><button type="button" class="sort" onClick=${sort}>${label}${now ? " ▾" : ""}</button></th>`;
 }

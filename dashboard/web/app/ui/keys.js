@@ -1,4 +1,4 @@
-// Keys. One listener; each page says what its keys do. Keys are off inside fields, and when the person turned them off.
+// Keys. One listener; each page defines its keys. They are off inside fields, and if the user turned them off.
 /** @import { KeyMap } from "../../types/app" */
 import { read, write } from "./local-storage.js";
 
@@ -26,7 +26,7 @@ export function setEnabled(on) {
   write("hookspan.keys", on ? null : "0");
 }
 
-/** Whether keys are text for this element. A checkbox takes no text. @param {HTMLElement} target */
+/** Whether keys are text for this element. Not for a checkbox. @param {HTMLElement} target */
 function takesText(target) {
   if (target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement) return true;
   return target instanceof HTMLInputElement && target.type !== "checkbox";
@@ -53,7 +53,7 @@ export function start() {
   });
 }
 
-/** `g s` when `s` follows `g` soon enough. @param {string} key */
+/** `g s`, if `s` follows `g` soon enough. @param {string} key */
 function withPrefix(key) {
   return prefix && performance.now() - prefix.at < PREFIX_MS ? `${prefix.key} ${key}` : key;
 }

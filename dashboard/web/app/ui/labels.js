@@ -21,8 +21,10 @@ export function State({ state }) {
   return html`<span class=${`state state-${STATES[state] ? state : "other"}`}><span aria-hidden="true">${icon}</span> ${word}</span>`;
 }
 
-/** What time went into, as a list: each part with its share of `total`.
- * @param {{ parts: [keyof typeof LABELS, number][], total: number, children?: Children }} props */
+/**
+ * Where time went, as a list of parts with their shares of `total`.
+ * @param {{ parts: [keyof typeof LABELS, number][], total: number, children?: Children }} props
+ */
 export function Legend({ parts, total, children }) {
   return html`<ul class="legend">${parts.map(([key, us]) => html`<li><i class=${`dot k-${key}`}></i>${LABELS[key]} <span class="num">${duration(us)}</span> <span class="dim num">${share(us, total)}</span></li>`)}${children}</ul>`;
 }

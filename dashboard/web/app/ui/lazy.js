@@ -1,7 +1,7 @@
-// Components whose module is fetched when they are drawn for the first time, or before.
+// Components whose module is fetched when first drawn, or earlier.
 //
-// A module runs with all that the page may do, and no browser checks who sent it. So the collector proves itself before one is fetched:
-// whoever took the port of a stopped collector must not get a script into a tab that is signed in.
+// A module may do everything that the page may, and no browser checks who sent it. So the collector proves itself
+// before one is fetched: a program that took a stopped collector's port must not get a script into a signed-in tab.
 import { door } from "../net/door.js";
 import { live } from "../net/event-stream.js";
 import { html, useEffect, useLayoutEffect, useState } from "./html.js";
@@ -9,8 +9,8 @@ import { html, useEffect, useLayoutEffect, useState } from "./html.js";
 /** @typedef {import("preact").FunctionComponent<any>} Part */
 
 /**
- * A component that `load` fetches. `prepare` starts to fetch it before it is drawn; with `first` as part of the page's own load, which
- * comes from whoever has the port.
+ * A component that `load` fetches. `prepare` fetches it before it is drawn; with `first`, as part of the page's own
+ * load, whose sender is not checked.
  * @param {() => Promise<Part>} load
  */
 export function lazy(load) {
@@ -37,10 +37,10 @@ export function lazy(load) {
   return Object.assign(Lazy, { prepare });
 }
 
-/** The page is not loaded anew by itself more often than this. */
+/** Minimum time between two automatic reloads. */
 const AGAIN_MS = 10_000;
 
-/** Loads the page anew, unless that was just done: then the module is missing for another reason than a stopped collector. */
+/** Reloads the page, unless that was just done. Then something else than a stopped collector is wrong. */
 function loadAgain() {
   const last = Number(history.state?.loadedAgain ?? 0);
   if (live.state !== "connected" || Date.now() - last < AGAIN_MS) return;
@@ -48,11 +48,11 @@ function loadAgain() {
   location.reload();
 }
 
-/** In place of a component whose module did not come. Loads the page anew once the collector answers. */
+/** Replaces a component whose module did not arrive. Reloads the page once the collector answers. */
 function NotFetched() {
   useEffect(() => {
     const stop = live.listen((event) => event === "state" && loadAgain());
-    // Connected although the module is missing: the collector was started anew meanwhile, and may be another build.
+    // Connected although the module is missing: the collector was restarted, perhaps as another build.
     const timer = setTimeout(loadAgain, 1_000);
     return () => {
       stop();

@@ -1,4 +1,4 @@
-// The words that narrow down what a page shows, where they come from a link and have no field of their own.
+// Filter words that come from a link and have no field on the page.
 /** @import { QueryParams } from "../../types/app" */
 import { html } from "./html.js";
 import { duration } from "../format/quantity.js";
@@ -8,7 +8,7 @@ import { visible } from "../format/text.js";
 /** The words of `docs/figures.md`, as parameters. */
 export const WORDS = ["tool", "kind", "model", "project", "status", "from_us", "to_us"];
 
-/** Adds the words of the address to `asked`. @param {URLSearchParams} params @param {URLSearchParams} asked */
+/** Adds the filter words of the address to `asked`. @param {URLSearchParams} params @param {URLSearchParams} asked */
 export function pass(params, asked) {
   for (const name of WORDS) {
     const value = params.get(name);
@@ -17,7 +17,7 @@ export function pass(params, asked) {
   return asked;
 }
 
-/** What narrows the page down, each with a button that takes it away. @param {QueryParams & { names: string[] }} props */
+/** The filters of the page, each with a button that removes it. @param {QueryParams & { names: string[] }} props */
 export function Limits({ params, set, names }) {
   /** @type {[text: string, names: string[]][]} */
   const shown = [];

@@ -1,4 +1,4 @@
-// What the browser keeps for us between visits. A browser that keeps nothing still shows everything.
+// What the browser stores for us between visits. Everything works without it.
 
 /** @param {string} key */
 export function read(key) {
@@ -9,12 +9,12 @@ export function read(key) {
   }
 }
 
-/** Keeps a value, or forgets it when the value is null. @param {string} key @param {string | null} value */
+/** Stores a value, or removes it if it is null. @param {string} key @param {string | null} value */
 export function write(key, value) {
   try {
     if (value === null) localStorage.removeItem(key);
     else localStorage.setItem(key, value);
   } catch {
-    // The browser refuses storage: the value holds until the page is left.
+    // The browser refuses storage. The value lasts until the page is left.
   }
 }

@@ -1,4 +1,4 @@
-// What needs the person now. Asked for once; shown by the overview, the rail, the tab's title and its icon.
+// What needs the user now. Requested once; shown by the overview, the rail, the tab's title and icon.
 /** @import { Need } from "../../types/answers" */
 import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
@@ -29,7 +29,7 @@ function midnight() {
   return day.getTime() * 1_000;
 }
 
-/** The answer of `GET overview` for the person's day. Renewed when a session changes, and every minute. @param {boolean} on */
+/** The answer of `GET overview` for the user's day. Renewed when a session changes, and every minute. @param {boolean} on */
 export function useOverview(on) {
   const [from, setFrom] = useState(midnight);
   const { data, error, reload } = useAnswer(on ? `overview?from_us=${from}` : null);

@@ -1,4 +1,4 @@
-// Short messages at the foot of the page, which a screen reader speaks too.
+// Short messages at the foot of the page. Screen readers speak them.
 
 /** @param {string} text */
 export function notify(text) {

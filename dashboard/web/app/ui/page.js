@@ -1,12 +1,12 @@
-// The frame of a page: its bar, its title, and what stands in place of its content.
+// The frame of a page: bar, title, and what replaces missing content.
 /** @import { Children, Failure, View } from "../../types/app" */
 import { html, useEffect } from "./html.js";
 import { setTitle } from "./title.js";
 
-/** What went wrong, and what to do. @param {{ error: Failure, reload?: () => unknown }} props */
+/** An error, and what to do. @param {{ error: Failure, reload?: () => unknown }} props */
 export function Trouble({ error, reload }) {
   const signed = error.status === 401;
-  // The API's words about parameters are for people who write programs.
+  // The API's messages about parameters are for programmers.
   const title = error.status === 400 ? "This address has a filter that is not valid" : error.message;
   const hint = error.hint?.includes("/api/") ? "" : error.hint;
   return html`<section class="trouble" role="alert">
@@ -17,7 +17,7 @@ export function Trouble({ error, reload }) {
   </section>`;
 }
 
-/** A quiet placeholder of the final height. */
+/** An empty placeholder with the final height. */
 export function Loading() {
   return html`<div class="loading" role="status">loading…</div>`;
 }
@@ -28,7 +28,7 @@ export function useTitle(title) {
 }
 
 /**
- * A page with a bar. `children` draws the content once `ready` is there.
+ * A page with a bar. `children` draws the content when `ready` is there.
  * @param {{ title: string, tools?: Children, error: Failure | null, reload: () => unknown, ready: unknown, children: () => View }} props
  */
 export function Page({ title, tools, error, reload, ready, children }) {

@@ -29,8 +29,10 @@ function keep(name) {
   write("hookspan.views", JSON.stringify([{ name, url }, ...rest].slice(0, SAVED_MAX)));
 }
 
-/** Entries that hold every word of the text, best first. Pure.
- * @template {{ group: string, name: string }} T @param {T[]} entries @param {string} text */
+/**
+ * Entries that contain every word of the text, best first. Pure.
+ * @template {{ group: string, name: string }} T @param {T[]} entries @param {string} text
+ */
 export function rank(entries, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return entries

@@ -1,4 +1,4 @@
-// The navigation on the left: pages, theme, blur, and how the connection is.
+// The navigation on the left: pages, theme, blur, and the state of the connection.
 import { html } from "./html.js";
 
 /** Pages: address, name, keys, icon. */

@@ -1,8 +1,8 @@
-// Addresses: the page is chosen by the address, and nothing reloads.
+// Addresses: each selects a page, and nothing reloads.
 /** @import { Go } from "../../types/app" */
 import { useEffect, useState } from "./html.js";
 
-/** Whether the page that is shown was reached by the browser's Back or Forward. */
+/** Whether Back or Forward led to this page. */
 let back = false;
 export const cameBack = () => back;
 addEventListener("popstate", () => { back = true; });
@@ -32,7 +32,7 @@ export function useRoute() {
   return route;
 }
 
-/** Follows links to our own pages without a reload. Every other link is left to the browser. */
+/** Follows links to our own pages without a reload. The browser handles all others. */
 export function followLinks() {
   document.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;

@@ -1,4 +1,4 @@
-// Where lists were scrolled to, for who comes back to them. Kept until the tab is closed.
+// Scroll positions of lists, for users who come back. Kept until the tab is closed.
 /** @import { RefObject } from "preact" */
 import { useLayoutEffect, useMemo, useRef } from "./html.js";
 import { cameBack } from "./router.js";
@@ -16,8 +16,8 @@ function remember(url, place) {
 }
 
 /**
- * A ref for the element that scrolls a list of `rows` rows. After the browser's Back the list is where it was. `more` fetches further
- * rows, null where there are none.
+ * A ref for the element that scrolls a list of `rows` rows. After Back, the list is where it was. `more` fetches
+ * further rows; null if there are none.
  * @param {string} url address of the list @param {number} rows @param {(() => unknown) | null} more @returns {RefObject<HTMLElement | null>}
  */
 export function useScrollPlace(url, rows, more) {

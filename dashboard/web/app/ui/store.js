@@ -1,4 +1,4 @@
-// A small store: one value, changed in one place, drawn by whoever subscribes.
+// A small store: one value, changed in one place. Subscribers are redrawn.
 import { useEffect, useState } from "./html.js";
 
 /** @template {object} T */

@@ -18,8 +18,8 @@ export function setBlur(on) {
 }
 
 /**
- * Reads colours of the theme for a canvas. The variables hold both themes (`light-dark()`), so the browser has to resolve them:
- * the element's own text colour is set to the variable and read back.
+ * Reads colours of the theme for a canvas. The variables hold both themes (`light-dark()`), so the browser must resolve
+ * them: the element's text colour is set to the variable and read back.
  * @param {HTMLElement} element an element whose text colour nobody sees @returns {(name: string) => string}
  */
 export function colors(element) {
@@ -30,7 +30,7 @@ export function colors(element) {
   };
 }
 
-/** Calls `action` when the theme changes, by choice or by the system. Returns a function that stops. @param {() => unknown} action */
+/** Calls `action` when the theme changes, by the user or the system. Returns a function that stops. @param {() => unknown} action */
 export function onTheme(action) {
   const chosen = new MutationObserver(action);
   chosen.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });

@@ -1,4 +1,4 @@
-// The tab's title and icon: the name of the page, and how many sessions need the person.
+// The tab's title and icon: the page's name, and how many sessions need the user.
 import { visible } from "../format/text.js";
 
 let name = "hookspan";
@@ -9,13 +9,13 @@ function show() {
   if (document.title !== text) document.title = text;
 }
 
-/** Names the page. The name may hold hostile text. @param {string} text */
+/** Sets the page's name, which may contain hostile text. @param {string} text */
 export function setTitle(text) {
   name = `${visible(text).slice(0, 80)} · hookspan`;
   show();
 }
 
-/** Shows the count of needs in the title and the icon. Each icon is a file, since our policy refuses `data:`. @param {number} needs */
+/** Shows the number of needs in title and icon. Each icon is a file, because our policy refuses `data:`. @param {number} needs */
 export function setCount(needs) {
   count = needs;
   show();

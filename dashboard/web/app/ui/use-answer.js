@@ -9,8 +9,8 @@ import { useEffect, useMemo, useState } from "./html.js";
 /** @typedef {(event: StreamEvent, data: any) => unknown} Listener */
 
 /**
- * The latest answer for `path`. Asks again when `path` changes, and after stream events that `heard` accepts, at most once per
- * `ms`. The previous answer stays until the next one is here. A null path asks for nothing.
+ * The latest answer for `path`. Asks again when `path` changes, and after stream events that `heard` accepts, at most
+ * once per `ms`. The previous answer stays until the next arrives. A null path asks for nothing.
  * @template {string} const P
  * @param {P | null} path @param {Listener | null} [heard] @param {number} [ms]
  * @returns {{ data: Answer<P> | null, error: Failure | null, reload: () => void }}
@@ -35,7 +35,7 @@ export function useAnswer(path, heard = null, ms = 1_000) {
   }, []);
   const failed = state.error !== null && state.path === path;
   useEffect(() => {
-    // What failed while the collector was down is asked again as soon as the collector answers.
+    // Requests that failed while the collector was down are repeated when it answers.
     if (!failed) return undefined;
     return live.listen((event, now) => event === "state" && now === "connected" && reload());
   }, [failed]);

@@ -1,4 +1,4 @@
-// Time to pixels: linear, except that idle gaps are cut to a fixed width. Times are microseconds from the session's start.
+// Time to pixels: linear, but idle gaps are cut to a fixed width. Times are microseconds from the session's start.
 /** @import { Interval } from "../../types/trace" */
 /** @import { Axis, AxisPart } from "../../types/waterfall" */
 
@@ -28,7 +28,7 @@ export function axis(from, to, width, cuts = []) {
   for (const [a, b] of cuts) {
     const lo = Math.max(a, from);
     const hi = Math.min(b, to);
-    // A window that lies within a gap shows the gap uncut.
+    // A window inside a gap shows the gap uncut.
     if (hi > lo && !(lo === from && hi === to)) inside.push([lo, hi, b - a]);
   }
   const cutPx = inside.length ? Math.min(CUT_PX, width / 5 / inside.length) : 0;
@@ -51,7 +51,7 @@ export function axis(from, to, width, cuts = []) {
   return { from, to, width, scale, parts };
 }
 
-/** The part of the axis that holds a time or a pixel. @param {Axis} axis @param {"t0" | "x0"} key @param {number} value */
+/** The part of the axis that contains a time or a pixel. @param {Axis} axis @param {"t0" | "x0"} key @param {number} value */
 function part(axis, key, value) {
   const { parts } = axis;
   let lo = 0;
@@ -100,7 +100,7 @@ export function ticks(axis, minPx = 90) {
         last = x;
       }
     }
-    // A part too short for a round offset gets a tick at its beginning.
+    // A part without a round offset gets a tick at its start.
     if (first > p.t1 && p.x0 - last >= minPx && (p.t1 - p.t0) * p.scale > 12 && p.x0 <= axis.width - 60) {
       const t = Math.round(p.t0 / 1e6) * 1e6;
       if (t >= p.t0 && t <= p.t1) {

@@ -5,11 +5,11 @@ import { ERROR } from "../trace/columns.js";
 import { endOf, kindIndex } from "../trace/rows.js";
 import { toX } from "./axis.js";
 
-/** The kinds that have a strip, from the top. */
+/** Kinds that have a strip, from top to bottom. */
 export const LANES = ["thinking", "tools", "shell", "mcp", "edits", "subagent", "wait"];
 const WAIT = LANES.indexOf("wait");
 
-/** The strips that a trace has something for. @param {Trace} trace */
+/** The strips for which a trace has spans. @param {Trace} trace */
 export function usedLanes(trace) {
   return LANES.filter((name) => (name === "wait" ? trace.wait.some((us) => us > 0) : trace.kinds.includes(name)));
 }
@@ -25,14 +25,14 @@ export function coverage(trace, scale, columns, now) {
   /** @param {number} lane @param {number} from @param {number} to */
   const add = (lane, from, to) => {
     const x0 = Math.max(0, toX(scale, from));
-    // Half a pixel at least, so that thousands of calls of a millisecond are seen.
+    // At least half a pixel, so that thousands of calls of a millisecond are visible.
     const x1 = Math.min(columns, Math.max(toX(scale, to), x0 + 0.5));
     const last = Math.min(columns - 1, Math.floor(x1));
     for (let x = Math.floor(x0); x <= last; x += 1) lanes[lane][x] += Math.min(x + 1, x1) - Math.max(x, x0);
   };
   for (let i = 0; i < trace.n; i += 1) {
     const lane = laneOf[trace.kind[i]];
-    // A call that only delegates is not what the time went into: its subagent is.
+    // A call that only delegates used no time itself; its subagent did.
     const delegates = trace.last[i] > i + 1 && trace.kind[i] !== subagent;
     if (lane >= 0 && !delegates) add(lane, trace.start[i], endOf(trace, i, now));
     if (trace.wait[i] > 0) add(WAIT, trace.start[i] - trace.wait[i], trace.start[i]);

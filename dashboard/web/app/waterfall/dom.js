@@ -1,4 +1,4 @@
-// Writes to the DOM only what changes. Writing the same style again still costs a style pass, sixty times a second for every row.
+// Writes only changes to the DOM. Writing an unchanged style still costs a style pass per row and frame.
 
 /** @param {HTMLElement} element @param {string} name */
 export function setClass(element, name) {
@@ -24,7 +24,7 @@ export function make(tag, name, role) {
 }
 
 /**
- * Draws one child of `host` per item. `pool` keeps the elements of earlier draws; those left over are hidden.
+ * Draws one child of `host` per item. `pool` keeps elements of earlier draws; surplus ones are hidden.
  * @template T
  * @param {HTMLElement} host @param {HTMLElement[]} pool @param {string} tag @param {T[]} items
  * @param {(element: HTMLElement, item: T) => void} fill

@@ -1,5 +1,6 @@
-//! Overwrites chosen pages of the database: it is moved aside, readable hooks are copied, the rest is counted, and the
-//! collector is ready within two seconds. The pages alone determine which hooks may be lost.
+//! Overwrites chosen pages of the database. The database must be moved aside, readable hooks must be copied, the others
+//! counted, and the collector must be ready within two seconds. Only the chosen pages determine which hooks may be
+//! lost.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,40 +22,41 @@ const PAGE: usize = 4_096;
 /// What is overwritten.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Page {
-    /// The root of a table or index: every access to it meets the damage.
+    /// The root of a table or index. Every access to it meets the damage.
     Root(&'static str),
     /// A leaf in the middle of a table, with the rows on it.
     Leaf(&'static str),
-    /// A page that holds a part of one large row of a table.
+    /// A page that contains part of one large row of a table.
     Overflow(&'static str),
-    /// The first page behind the file's header: the list of tables.
+    /// The page after the file's header. It lists the tables.
     Schema,
-    /// The file's header: then it is no database.
+    /// The file's header. Without it, the file is not a database.
     Header,
 }
 
-/// One case: pages, and whether the journal still holds the hooks that the database lost.
+/// One case: the pages to overwrite, and whether the journal still has the hooks that the database loses.
 #[derive(Debug)]
 pub(super) struct Damage {
-    /// Overwritten as well as what makes sure that the damage is met.
+    /// Pages to overwrite in addition to the one that makes sure that the damage is met.
     pub(super) pages: &'static [Page],
     /// The segments are still there.
     pub(super) journal: bool,
 }
 
-/// The index that every hook is looked up in. Damage that nothing reads is noticed by nobody, and harms nobody yet: this
-/// one is met by the next hook.
+/// The index in which every hook is looked up. Damage that nothing reads is not noticed and does no harm yet; this
+/// damage is met by the next hook.
 const LOOKED_UP: Page = Page::Root("sqlite_autoindex_raw_hook_1");
 
-/// An index: nothing is lost, with or without a journal.
+/// An index. Nothing is lost, with or without a journal.
 pub(super) const INDEX: Damage = Damage { pages: &[LOOKED_UP], journal: false };
-/// A page of the raw log, whose hooks are nowhere else.
+/// A page of the raw log. Its hooks are stored nowhere else.
 pub(super) const RAW_LOG: Damage =
     Damage { pages: &[LOOKED_UP, Page::Leaf("raw_hook")], journal: false };
-/// A page of bodies, which are nowhere else: it affects every hook whose body lies in one of its rows.
+/// A page of bodies, which are stored nowhere else. The damage affects every hook whose body is in one of the page's
+/// rows.
 pub(super) const BODIES: Damage =
     Damage { pages: &[LOOKED_UP, Page::Leaf("payload")], journal: false };
-/// A part of one body, that is nowhere else.
+/// A part of one body, which is stored nowhere else.
 pub(super) const LARGE_BODY: Damage =
     Damage { pages: &[LOOKED_UP, Page::Overflow("payload")], journal: false };
 /// Both, with a journal that has them.
@@ -64,9 +66,9 @@ pub(super) const IN_JOURNAL: Damage = Damage {
 };
 /// What is derived: nothing is lost.
 pub(super) const SPANS: Damage = Damage { pages: &[Page::Root("span")], journal: false };
-/// Nothing can be read, and the journal has everything.
+/// Nothing can be read, but the journal has everything.
 pub(super) const SCHEMA: Damage = Damage { pages: &[Page::Schema], journal: true };
-/// Nothing can be read, and nobody else has it: hooks go on.
+/// Nothing can be read, and nothing else has the hooks. New hooks must still be stored.
 pub(super) const HEADER: Damage = Damage { pages: &[Page::Header], journal: false };
 
 /// Tries one.
@@ -124,7 +126,7 @@ fn numbers(world: &World) -> Vec<u64> {
     numbers
 }
 
-/// As if the segments had been deleted, as they are once full and completely stored.
+/// Removes the segments, as if they had been deleted because they were full and completely stored.
 fn forget_journal(world: &World) {
     for entry in fs::read_dir(world.state()).unwrap().flatten() {
         if entry.file_name().to_string_lossy().starts_with("journal") {
@@ -133,10 +135,10 @@ fn forget_journal(world: &World) {
     }
 }
 
-/// Overwrites the pages; returns the places of the hooks that cannot be read any more.
+/// Overwrites the pages. Returns the places of the hooks that can no longer be read.
 fn overwrite(path: &Path, pages: &[Page], hooks: usize) -> BTreeSet<usize> {
     let db = Connection::open(path).unwrap();
-    // A page that the log holds too would be read from there.
+    // If the log contained the page too, it would be read from there.
     db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let mut covered = BTreeSet::new();
     let mut wounds: Vec<Range<usize>> = Vec::new();
@@ -172,7 +174,8 @@ fn overwrite(path: &Path, pages: &[Page], hooks: usize) -> BTreeSet<usize> {
     covered
 }
 
-/// Places of the hooks that these rows of a table belong to: a row of bodies has those of several hooks of a conversation.
+/// Places of the hooks that belong to these rows of a table. A row of bodies belongs to several hooks of a
+/// conversation.
 fn hooks_of(db: &Connection, table: &str, rows: Range<usize>) -> Vec<usize> {
     if table == "raw_hook" {
         return rows.collect();
@@ -191,7 +194,7 @@ fn root(db: &Connection, name: &str) -> usize {
     db.query_row(sql, [name], |row| row.get::<_, i64>(0)).unwrap() as usize
 }
 
-/// A leaf of a table: its path in the tree, its page, and which rows of the table lie on it, counted from 0.
+/// A leaf of a table: its path in the tree, its page, and the rows on it, counted from 0.
 struct Leaf {
     path: String,
     page: usize,
@@ -216,7 +219,7 @@ fn leaves(db: &Connection, table: &str) -> Vec<Leaf> {
     leaves
 }
 
-/// A page of the largest row, and its place in the table. Paths read `LEAF/CELL+NUMBER`, in hexadecimal.
+/// A page of the largest row, and the row's place in the table. Paths read `LEAF/CELL+NUMBER`, in hexadecimal.
 fn overflow(db: &Connection, table: &str) -> (usize, usize) {
     let sql = "SELECT path, pageno FROM dbstat WHERE name = ?1 AND pagetype = 'overflow' \
                ORDER BY substr(path, -6) DESC, path";
@@ -230,7 +233,7 @@ fn overflow(db: &Connection, table: &str) -> (usize, usize) {
     (page as usize, leaf.rows.start + cell)
 }
 
-/// Waits until the damaged database is out of the way and everything has been read; returns what `status` says of it.
+/// Waits until the damaged database was moved aside and everything was read. Returns what `status` reports about it.
 #[track_caller]
 fn moved_aside(world: &World) -> String {
     eventually("the damage is noticed and shown", Duration::from_secs(60), || {
@@ -243,7 +246,7 @@ fn moved_aside(world: &World) -> String {
     })
 }
 
-/// Everything else is stored once, byte for byte.
+/// Checks that everything else is stored once, byte for byte.
 #[track_caller]
 fn only_these_are_lost(world: &World, ledger: &Ledger, lost: &BTreeSet<u64>) {
     let mut comparison = ledger.comparison();

@@ -1,4 +1,4 @@
-//! Other accounts, and things that stand where a file should be.
+//! Other accounts, and things that stand in the place of a file.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,12 +12,12 @@ use crate::machine;
 use crate::wait::{SOON, eventually};
 use crate::world::World;
 
-/// Another account can neither list, read, append to, lock nor ask.
+/// Another account can neither list, read, append to, nor lock the files, nor query the collector.
 pub(super) fn other_account(_: u64) -> Result<Report, String> {
     machine::root()?;
     machine::tool("setpriv")?;
     let world = World::new();
-    // Nothing but hookspan's own modes may keep others out.
+    // Only hookspan's own modes may keep others out.
     for folder in ["", "home", "home/.local", "home/.local/state"] {
         let path = world.scratch(folder);
         fs::create_dir_all(&path).unwrap();
@@ -69,8 +69,8 @@ fn as_nobody(script: &str) -> bool {
         .success()
 }
 
-/// A symbolic link, a hard link, a FIFO, a directory in the place of every file: the shim answers and writes nowhere else,
-/// the collector refuses by name or goes on safely.
+/// In the place of every file stands a symbolic link, a hard link, a FIFO or a directory. The shim must answer and
+/// write nowhere else. The collector must name what it refuses, or continue safely.
 pub(super) fn planted(_: u64) -> Result<Report, String> {
     let (mut refused, mut went_on) = (0, 0);
     for name in ["journal", "losses", "lock", "access.json", "serve.json", "hookspan.db"] {
@@ -92,7 +92,8 @@ pub(super) fn planted(_: u64) -> Result<Report, String> {
                 }
             }
             let now = String::from_utf8_lossy(&fs::read(&victim).unwrap()).into_owned();
-            // A hard link is the file itself: only its owner can make one, and the hook program checks only flags.
+            // A hard link is the file itself. Only the file's owner can make one, and the hook program checks only
+            // flags.
             if kind == "hard link" && name == "journal" {
                 continue;
             }
@@ -114,7 +115,7 @@ fn plant(kind: &str, victim: &Path, path: &Path) {
     }
 }
 
-/// Starts a collector: its words when it refuses.
+/// Starts a collector. Returns its message if it refuses to start.
 fn serve(world: &World) -> Result<(), String> {
     use std::io::{BufRead as _, BufReader};
     let mut child = crate::collector::spawn(world, "serve", &[]);
@@ -128,12 +129,12 @@ fn serve(world: &World) -> Result<(), String> {
     if listens { Ok(()) } else { Err(crate::collector::log(world)) }
 }
 
-/// Whatever the umask, only the owner may read.
+/// Only the owner may read, under any umask.
 pub(super) fn umasks(seed: u64) -> Result<Report, String> {
     let mut looked_at = 0;
     for umask in ["000", "022", "077", "0777"] {
         let world = World::new();
-        // What is above the state directory is somebody else's to make.
+        // Other programs create the folders above the state directory.
         fs::create_dir_all(world.home().join(".local/state")).unwrap();
         fs::create_dir_all(world.home().join(".cursor")).unwrap();
         world.install_below(&["sh", "-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]);
@@ -143,7 +144,7 @@ pub(super) fn umasks(seed: u64) -> Result<Report, String> {
         let ledger = send(&world, 5, seed);
         collector.drained(SOON);
         for path in files(&world.state()) {
-            // What SQLite keeps for a moment may be gone.
+            // A temporary file of SQLite may be gone by now.
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             if meta.is_symlink() {
                 continue;
@@ -181,7 +182,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// No state directory, a file in its place, a link in its place: the hook is answered.
+/// The state directory is missing, is a file, or is a link. The hook must be answered.
 pub(super) fn missing_directory(_: u64) -> Result<Report, String> {
     let world = World::new();
     world.shim();

@@ -1,4 +1,5 @@
-//! Faults that keep a collector from its own files while hooks arrive: modes, descriptors, no space for another file.
+//! Faults that keep a collector from its own files while hooks arrive: file modes, missing descriptors, no space for
+//! another file.
 
 use std::fs;
 use std::net::TcpStream;
@@ -15,16 +16,16 @@ use crate::world::World;
 
 /// An account that owns nothing else.
 const NOBODY: u32 = 65_534;
-/// The smallest possible segments: two hundred hooks fill more than one.
+/// The smallest segments that are allowed. Two hundred hooks fill more than one.
 const CONFIG: &str = "[journal]\nsegment_bytes = 1048576\n";
 
-/// The state directory cannot be written for two seconds (`chmod 500`) while the journal has to be rolled.
+/// For two seconds the state directory cannot be written (`chmod 500`), while the journal must be rolled.
 pub(super) fn unwritable(seed: u64) -> Result<Report, String> {
     // Root ignores modes.
     machine::root()?;
     let mut world = World::new().owned_by(NOBODY);
     world.write_config(CONFIG);
-    // The program may lie in a folder that only root may enter.
+    // The program may be in a folder that only root may enter.
     let program = world.scratch("hookspan");
     fs::copy(world.hookspan(), &program).map_err(|error| error.to_string())?;
     world.set_program(Some(program));
@@ -50,8 +51,8 @@ fn mode(world: &World, mode: u32) {
     fs::set_permissions(world.state(), fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Two hundred connections to a collector that may have sixty-four descriptors, and then no more than those in use: hooks are
-/// stored while the connections are held, and the journal is rolled.
+/// Two hundred connections reach a collector that may have sixty-four descriptors, and then no more than it already
+/// uses. Hooks must be stored while the connections are open, and the journal must be rolled.
 pub(super) fn no_descriptors(seed: u64) -> Result<Report, String> {
     machine::tool("prlimit")?;
     let world = World::new();
@@ -62,10 +63,11 @@ pub(super) fn no_descriptors(seed: u64) -> Result<Report, String> {
     // Connections that are not accepted wait in the kernel, until its queue is full.
     let connect = |_| TcpStream::connect_timeout(&host, Duration::from_millis(500)).ok();
     let held: Vec<_> = (0..200).map_while(connect).collect();
-    // The collector takes fewer connections than it may have descriptors, so the limit is lowered to what is in use.
+    // The collector accepts fewer connections than it may have descriptors, so the limit is lowered to the number in
+    // use.
     pause(Duration::from_secs(1));
     let pid = collector.pid().as_raw_nonzero().to_string();
-    // A process without privileges may lower its limit, and not raise it again.
+    // A process without privileges may lower its limit but not raise it again.
     let full = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count().min(64);
     let lower = format!("--nofile={full}:{full}");
     let lowered = Command::new("prlimit").args(["--pid", &pid, &lower]).status();
@@ -87,7 +89,7 @@ pub(super) fn no_descriptors(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// A disk without room for one more file when the journal has to be rolled.
+/// The disk has no room for one more file when the journal must be rolled.
 pub(super) fn no_room_to_roll(seed: u64) -> Result<Report, String> {
     let mut world = World::new();
     world.write_config(CONFIG);
@@ -110,7 +112,7 @@ pub(super) fn no_room_to_roll(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// What `status` says that the collector cannot do.
+/// The problems that `status` reports.
 #[track_caller]
 fn problem(world: &World) -> String {
     eventually("the failing roll is shown", SOON, || {
@@ -121,7 +123,7 @@ fn problem(world: &World) -> String {
     })
 }
 
-/// There is a segment, and nothing that the collector cannot do.
+/// Checks that there is a segment and that no problem is reported.
 #[track_caller]
 fn rolls_again(world: &World) {
     eventually("the journal is rolled", SOON, || {

@@ -1,4 +1,4 @@
-//! Limits of the process, of patience, of the journal; too many at once.
+//! Limits of the process, of patience and of the journal, and too many shims at once.
 
 use std::fs;
 use std::process::Stdio;
@@ -18,13 +18,13 @@ use crate::verify;
 use crate::wait::{SOON, eventually, pause};
 use crate::world::World;
 
-/// Sixty-four file descriptors are enough for the collector, and when they are not it does not spin.
+/// Sixty-four file descriptors are enough for the collector. If they are not, it must not spin.
 pub(super) fn sixty_four_descriptors(seed: u64) -> Result<Report, String> {
     machine::tool("prlimit")?;
     let world = World::new();
     world.shim();
     let collector = Collector::start_below(&world, &["prlimit", "--nofile=64"]);
-    // Pages that stay open take what descriptors there are.
+    // Pages that stay open use up the available descriptors.
     let host = collector.url.trim_start_matches("http://").to_owned();
     let pages: Vec<_> = (0..60).filter_map(|_| std::net::TcpStream::connect(&host).ok()).collect();
     let ledger = send(&world, 200, seed);
@@ -48,11 +48,11 @@ fn cpu_ms(collector: &Collector<'_>) -> u64 {
         .rsplit_once(')')
         .map(|(_, rest)| rest.split_whitespace().filter_map(|field| field.parse().ok()).collect())
         .unwrap_or_default();
-    // Fields 14 and 15, counted from the first number behind the state; ticks of 10 ms.
+    // Fields 14 and 15 of the line, counted from the first number after the state, in ticks of 10 ms.
     (fields[10] + fields[11]) * 10
 }
 
-/// Without HOME, as from some service managers, shim and collector work when told where.
+/// Some service managers do not set HOME. Shim and collector then work if they are told the directory.
 pub(super) fn no_home(_: u64) -> Result<Report, String> {
     let world = World::new();
     world.shim();
@@ -83,7 +83,7 @@ pub(super) fn hung_collector(_: u64) -> Result<Report, String> {
     world.shim();
     let collector = Collector::start(&world);
     let mut ledger = Ledger::of(ledger::mixed);
-    // In turns: a machine that other work slows down slows both.
+    // Measured in turns, because other work on the machine slows down both.
     let (mut running, mut hung) = (Vec::new(), Vec::new());
     for _ in 0..15 {
         for (times, signal) in [(&mut running, Signal::STOP), (&mut hung, Signal::CONT)] {
@@ -112,7 +112,7 @@ pub(super) fn hung_collector(_: u64) -> Result<Report, String> {
     ))
 }
 
-/// A second collector is refused at once, with who has the directory.
+/// A second collector is refused at once, with the name of the process that uses the directory.
 pub(super) fn second_collector(_: u64) -> Result<Report, String> {
     let world = World::new();
     let first = Collector::start(&world);
@@ -145,7 +145,8 @@ pub(super) fn second_collector(_: u64) -> Result<Report, String> {
     ))
 }
 
-/// The journal reaches its bound while the database is locked: hooks are counted, and kept again when there is room.
+/// The journal reaches its bound while the database is locked. Hooks are counted, and they are stored again once there
+/// is room.
 pub(super) fn journal_at_its_bound(seed: u64) -> Result<Report, String> {
     let world = World::new().with_env("XDG_RUNTIME_DIR", "/nonexistent");
     world.write_config("[journal]\nmax_bytes = 16777216\n");
@@ -154,7 +155,7 @@ pub(super) fn journal_at_its_bound(seed: u64) -> Result<Report, String> {
     kill_process(collector.pid(), Signal::STOP).unwrap();
     let mut ledger = send(&world, 3_000, seed);
     kill_process(collector.pid(), Signal::CONT).unwrap();
-    // It comes back to more than it may keep, and stops the journal until it has caught up.
+    // The collector finds more than it may keep. It stops the journal until it has caught up.
     extend(&mut ledger, &world, 200, seed);
     collector.drained(Duration::from_secs(180));
     let before = ledger.accepted();
@@ -194,7 +195,7 @@ pub(super) fn two_thousand_at_once(seed: u64) -> Result<Report, String> {
         for part in 0..16 {
             let (world, ledger) = (&world, &ledger);
             scope.spawn(move || {
-                // Started and fed without waiting for any of them.
+                // All are started and fed before any is waited for.
                 let children: Vec<_> = (0..125)
                     .map(|one| {
                         let number = (seed % 7) * 2_000 + part * 125 + one;

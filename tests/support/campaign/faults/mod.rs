@@ -1,4 +1,4 @@
-//! One fault after another, each with what must hold. They are the lines of the table in RELIABILITY.md.
+//! Faults, each with what must hold. They are the rows of the table in RELIABILITY.md.
 
 mod damage;
 mod files;
@@ -14,7 +14,7 @@ use super::Report;
 /// A fault: its name and its test. `Err` says why this machine cannot run it.
 pub type Fault = (&'static str, fn(u64) -> Result<Report, String>);
 
-/// Those that take seconds: they are tests too.
+/// Faults that take only seconds. They are tests as well.
 pub const QUICK: &[Fault] = &[
     ("eio-journal", system::eio_on_the_journal),
     ("eio-database", system::eio_on_the_database),
@@ -51,7 +51,7 @@ pub const SLOW: &[Fault] = &[
     ("two-thousand", limits::two_thousand_at_once),
 ];
 
-/// Runs all of them, or one. False when one failed.
+/// Runs all faults, or one. Returns false if one failed.
 #[must_use]
 #[expect(clippy::print_stdout, reason = "the figures are the output")]
 pub fn run(only: Option<&str>, seed: u64) -> bool {

@@ -43,8 +43,9 @@ pub(super) fn foreign_lock(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// A person looks into the database with a program that may write: `sqlite3`, a database browser. At its end SQLite takes itself for
-/// the last one unless the collector holds its lock, and deletes the log under it.
+/// A person opens the database with a program that may write: `sqlite3` or a database browser. When SQLite closes, it
+/// believes that it is the last user unless the collector holds its lock. It then deletes the log that the collector
+/// still uses.
 pub(super) fn another_program(seed: u64) -> Result<Report, String> {
     let world = World::new();
     world.write_config("[[destination]]\nname = \"away\"\nendpoint = \"http://127.0.0.1:1\"\n");
@@ -74,7 +75,7 @@ pub(super) fn another_program(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// The write-ahead log is gone: the journal fills it in again.
+/// The write-ahead log is gone. The journal has the missing hooks.
 pub(super) fn lost_log(seed: u64) -> Result<Report, String> {
     let world = World::new();
     world.write_config("[journal]\nsegment_bytes = 1048576\n");
@@ -93,7 +94,7 @@ pub(super) fn lost_log(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// A database of a newer release is refused, with advice about the version to install. Hooks are still kept.
+/// A database of a newer release is refused, with advice about which version to install. Hooks are still kept.
 pub(super) fn newer_schema(seed: u64) -> Result<Report, String> {
     let world = World::new();
     world.shim();
@@ -111,7 +112,7 @@ pub(super) fn newer_schema(seed: u64) -> Result<Report, String> {
         assert!(said.code == 1 && said.stderr.contains("9999"), "{command:?}: {said:#?}");
     }
     extend(&mut ledger, &world, 20, seed);
-    // What waits can be counted all the same.
+    // Waiting hooks can be counted nevertheless.
     let status = world.json(&["status", "--json"]);
     assert!(status["trouble"].as_str().is_some_and(|text| text.contains("9999")), "{status}");
     assert!(status["backlog"].as_u64() >= Some(20), "{status}");

@@ -52,7 +52,7 @@ pub(super) fn eio_on_the_journal(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// Between a failed sync and the next sync the file was opened anew.
+/// Between a failed sync and the next one, the file must have been opened again.
 #[track_caller]
 fn never_just_retried(trace: &str) {
     let mut failed = false;
@@ -66,7 +66,7 @@ fn never_just_retried(trace: &str) {
     }
 }
 
-/// Syncs of the database fail for a while: its connection is given up, the hooks wait, nothing is lost.
+/// Syncs of the database fail for a while. The collector opens the database again, hooks wait, and nothing is lost.
 pub(super) fn eio_on_the_database(seed: u64) -> Result<Report, String> {
     machine::tool("strace")?;
     let world = World::new();
@@ -74,7 +74,7 @@ pub(super) fn eio_on_the_database(seed: u64) -> Result<Report, String> {
     drop(Collector::start(&world));
     let log = world.scratch("strace.log");
     let log_path = log.to_str().unwrap();
-    // strace counts calls per thread. The first ones belong to the start.
+    // strace counts calls per thread. The first ones are made at the start.
     let commits = world.state().join("hookspan.db-wal");
     let wrapper = [
         "strace",
@@ -108,7 +108,7 @@ pub(super) fn eio_on_the_database(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// Ends a collector that runs below another program: the signal must reach the collector, not the wrapper.
+/// Ends a collector that another program started. The signal must reach the collector and not the wrapper.
 fn stop(collector: &Collector<'_>, world: &World) {
     let info = fs::read_to_string(world.state().join("serve.json")).unwrap();
     let info: serde_json::Value = serde_json::from_str(&info).unwrap();
@@ -143,7 +143,7 @@ pub(super) fn read_only(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// Collectors whose clock is an hour slow, then a day fast, then right.
+/// Collectors run with a clock that is an hour slow, then a day fast, then right.
 pub(super) fn clock_jumps(seed: u64) -> Result<Report, String> {
     let library = faketime()?;
     let world = World::new().with_env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
@@ -156,7 +156,7 @@ pub(super) fn clock_jumps(seed: u64) -> Result<Report, String> {
         collector.drained(SOON);
         drop(collector);
     }
-    // Hooks of one conversation whose own clocks jump: back an hour, on a day.
+    // The clocks of one conversation's hooks jump: back by an hour, and forward by a day.
     let journal = world.state().join("journal");
     let mut odd = 0;
     for (step, wall) in [0_i64, -3_600, 86_400, 1].into_iter().enumerate() {
@@ -195,7 +195,7 @@ pub(super) fn clock_jumps(seed: u64) -> Result<Report, String> {
     ))
 }
 
-/// The library that lies about the time.
+/// The library that makes programs see another time.
 fn faketime() -> Result<String, String> {
     let folders = fs::read_dir("/usr/lib").map_err(|error| error.to_string())?.flatten();
     folders
@@ -205,7 +205,7 @@ fn faketime() -> Result<String, String> {
         .ok_or_else(|| "libfaketime is not installed".to_owned())
 }
 
-/// A neutral answer from a shim that is told to write elsewhere.
+/// Checks that a shim gives its neutral answer although it is directed to another place.
 #[track_caller]
 pub(super) fn answers(world: &World, directory: &std::path::Path) {
     let mut child = world
@@ -224,7 +224,7 @@ pub(super) fn answers(world: &World, directory: &std::path::Path) {
     assert_eq!(reply, right, "{}", directory.display());
 }
 
-/// As [`nothing_is_lost`], with the collector still to stop.
+/// Like [`nothing_is_lost`], for a collector that still runs.
 #[track_caller]
 pub(super) fn stored(world: &World, collector: Collector<'_>, ledger: &ledger::Ledger) {
     collector.drained(Duration::from_secs(120));
