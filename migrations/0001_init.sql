@@ -1,8 +1,9 @@
--- Why: the first schema. `raw_hook` with `payload` is the ground state and is never rewritten; every other table is derived
--- from it, written in the same transaction, and may be dropped and rebuilt (`hookspan rebuild`), except the export_* tables,
--- which say what has left this machine. Times are nanoseconds since the Unix epoch, ids are blobs, names live in tables.
+-- Why: the first schema. `raw_hook` with `payload` is the ground state and is never rewritten. Every other table is
+-- derived from it, written in the same transaction, and may be dropped and rebuilt (`hookspan rebuild`). The exception
+-- are the export_* tables, which record what has left this machine. Times are nanoseconds since the Unix epoch, ids are
+-- blobs, and repeated texts are in the table `name`.
 
--- Text that repeats: conversation ids, event names, tool and model names.
+-- Texts that repeat: conversation ids, event names, tool and model names.
 CREATE TABLE name (
     id   INTEGER PRIMARY KEY,
     text TEXT NOT NULL UNIQUE
@@ -24,7 +25,8 @@ CREATE TABLE raw_hook (
 ) STRICT;
 CREATE INDEX raw_hook_conversation ON raw_hook (conversation, seq);
 
--- The body, apart so that the narrow table stays fast. Zstandard with a content checksum, or as it came.
+-- The body, in a table of its own so that the narrow table stays fast. Zstandard with a content checksum, or as it
+-- came.
 CREATE TABLE payload (
     seq   INTEGER PRIMARY KEY REFERENCES raw_hook (seq) ON DELETE CASCADE,
     codec INTEGER NOT NULL,                      -- 0 as it came, 1 zstd
@@ -33,7 +35,7 @@ CREATE TABLE payload (
     body  BLOB    NOT NULL
 ) STRICT;
 
--- Which session a conversation belongs to. A child's root changes when it is bound.
+-- The session that a conversation belongs to. The root of a child changes when the child is bound.
 CREATE TABLE conversation (
     id   INTEGER PRIMARY KEY REFERENCES name (id),
     root INTEGER NOT NULL REFERENCES name (id),
@@ -130,27 +132,27 @@ CREATE TABLE histogram (
     PRIMARY KEY (day, dimension, name)
 ) STRICT, WITHOUT ROWID;
 
--- While a rebuild is under way: which place in the export queue a span had, so that it gets the same one again and
--- nothing that has left this machine leaves it twice. Empty otherwise.
+-- During a rebuild: the place in the export queue that each span had. The span gets the same place again, so that
+-- nothing leaves this machine twice. Empty otherwise.
 CREATE TABLE settled_before (
     id          BLOB    PRIMARY KEY,
     settled_seq INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Single values: rev, settled_seq (last given), folded_seq (last raw hook whose effects are in the derived tables),
+-- Single values: rev, settled_seq (last one given), folded_seq (last raw hook whose effects are in the derived tables),
 -- journal (position up to which it is committed), epoch (changes with a rebuild), rebuilding.
 CREATE TABLE state (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Counters that a person can see: losses, duplicates, malformed, unknown events ...
+-- Counters that pages and commands show: losses, duplicates, malformed, unknown events ...
 CREATE TABLE counter (
     key   TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Result of one `import`, so that a running collector can answer the command that asked.
+-- Result of one `import`. With it, a running collector can answer the command that asked.
 CREATE TABLE import_run (
     id        TEXT PRIMARY KEY,
     new       INTEGER NOT NULL,
@@ -171,7 +173,7 @@ CREATE TABLE export_position (
     last_error    TEXT
 ) STRICT;
 
--- The encoded request in flight, stored before its first attempt so that a resend is byte-identical.
+-- The encoded request in flight. It is stored before its first attempt, so that it can be sent again byte for byte.
 CREATE TABLE export_batch (
     destination TEXT    NOT NULL,
     first_seq   INTEGER NOT NULL,

@@ -1,15 +1,16 @@
--- Why: a waterfall of 5,000 spans was read from their JSON, and the subjects of calls from the bodies of hooks. What a line
--- needs lies in columns now. Derived, so everything derived is emptied and folded again from the raw log.
+-- Why: a waterfall of 5,000 spans had to be read from the spans' JSON, and the subjects of calls from the bodies of
+-- hooks. Columns now contain everything that a line needs. The columns are derived, so all derived tables are emptied
+-- and folded again from the raw log.
 ALTER TABLE span ADD COLUMN label TEXT NOT NULL DEFAULT '';     -- without a turn's prompt
 ALTER TABLE span ADD COLUMN subject_seq INTEGER;                -- the hook whose body completes the label; NULL: nothing does
 ALTER TABLE span ADD COLUMN class INTEGER NOT NULL DEFAULT 0;   -- what the line is drawn as
 ALTER TABLE span ADD COLUMN flags INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE span ADD COLUMN wait_us INTEGER NOT NULL DEFAULT 0;
 
--- Which sessions changed after a revision.
+-- Finds the sessions that changed after a revision.
 CREATE INDEX session_rev ON session (rev);
 
--- Durations per UTC hour and tool, kind or project, as counts by power of two: the heatmap.
+-- Durations per UTC hour and tool, kind or project, as counts by power of two, for the heatmap.
 CREATE TABLE heat (
     hour      INTEGER NOT NULL,                  -- hours since the epoch
     dimension TEXT    NOT NULL,

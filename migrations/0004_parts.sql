@@ -1,5 +1,5 @@
--- Why: a turn's time is split further, into responding and into hooks that nobody was asked about. Derived, so everything
--- derived is emptied and folded again from the raw log.
+-- Why: a turn's time is divided further, into responding, and into hooks for which nobody was asked. Derived, so all
+-- derived tables are emptied and folded again from the raw log.
 INSERT INTO settled_before (id, settled_seq)
     SELECT id, settled_seq FROM span WHERE settled_seq IS NOT NULL
     ON CONFLICT (id) DO UPDATE SET settled_seq = excluded.settled_seq;

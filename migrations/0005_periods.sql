@@ -1,7 +1,7 @@
--- Why: percentiles and heatmaps of a long period were added up from every day and hour of it, to two digits only. Sketches have
--- three digits and exist per day and per 32 days, the heatmap per hour and per day, of each name and of all, so that any period
--- costs about the same. Where the time of turns went is added up per day and project. Derived, so everything derived is emptied
--- and folded again from the raw log.
+-- Why: percentiles and heatmaps of a long period were added up from each of its days and hours, and had only two
+-- digits. Sketches now have three digits and exist per day and per 32 days. The heatmap exists per hour and per day,
+-- for each name and for all names together. So every period costs about the same. Where turns spent their time is added
+-- up per day and project. Derived, so all derived tables are emptied and folded again from the raw log.
 ALTER TABLE histogram RENAME TO histogram_before;
 CREATE TABLE histogram (
     dimension TEXT    NOT NULL,                  -- tool, model, kind, project; arrival is not derived
@@ -29,7 +29,8 @@ CREATE TABLE heat (
     PRIMARY KEY (dimension, name, hours, hour)
 ) STRICT, WITHOUT ROWID;
 
--- Sums over settled turns by the UTC day they started in. Times are nanoseconds; the parts of active_ns add up to it.
+-- Sums over settled turns by the UTC day on which they started. Times are nanoseconds; the parts of active_ns add up to
+-- it.
 CREATE TABLE day_time (
     day       INTEGER NOT NULL,                  -- days since the epoch
     project   TEXT    NOT NULL,                  -- last name of the workspace; empty: none was named

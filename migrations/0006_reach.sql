@@ -1,6 +1,6 @@
--- Why: "sessions with a call of Shell that took a second" looked at every span of every session. What is asked is whether one
--- took that long, so the longest of each tool and kind is kept per session: a handful of rows, however many spans there are.
--- Derived from what is there, so nothing has to be folded again.
+-- Why: to find "sessions with a call of Shell that took a second", every span of every session had to be read. Such a
+-- question asks only whether one call took that long. So the longest call of each tool and kind is kept per session: a
+-- handful of rows for any number of spans. Derived from tables that exist, so nothing has to be folded again.
 CREATE TABLE reach (
     root       INTEGER NOT NULL REFERENCES name (id),
     class      INTEGER NOT NULL,                  -- what the line is drawn as

@@ -1,9 +1,9 @@
--- Why: what a span costs grew with what is stored. Ids are spread at random, so each span that was written touched a page of
--- the index of ids that nothing else touched: with two million spans that was a third of the writer's time, and as much again
--- for the checkpoints. A span is known by its conversation and its id now, and what is written at one time lies together. Its
--- place in the export queue was a column, and to settle it was to write all of it once more; the queue is a table of its own,
--- and so is what has not settled. A trace is looked for by its root. Derived, so everything derived is emptied and folded again
--- from the raw log.
+-- Why: writing a span became more expensive as the store grew. Ids are spread at random, so each written span touched a
+-- page of the index of ids that no other span touched. With two million spans this took a third of the writer's time,
+-- and as much again for the checkpoints. Now a span is identified by its conversation and its id, and spans written at
+-- one time are stored together. A span's place in the export queue used to be a column, so settling a span meant
+-- writing all of it again. The queue is now a table of its own, and so is the list of spans that have not settled. A
+-- trace is found by its root. Derived, so all derived tables are emptied and folded again from the raw log.
 INSERT INTO settled_before (id, settled_seq)
     SELECT id, settled_seq FROM span WHERE settled_seq IS NOT NULL
     ON CONFLICT (id) DO UPDATE SET settled_seq = excluded.settled_seq;

@@ -1,8 +1,8 @@
--- Why: sums kept what a turn or a call was when it was first counted, whatever its row became later; so all of them are counted again.
--- Filters by tool compared names of spans, in which the tool of an MCP server does not stand, and filters by project compared paths:
--- both have a column of their own now. `reach` knows how long the longest failed span took, so that a list of sessions with failed
--- calls of one tool need not look at spans. A span's turn is found by its trace. Derived, so everything derived is emptied and folded
--- again from the raw log.
+-- Why: a turn or a call counted in sums as it was when it was first counted, even if its row changed later. Now all
+-- sums are counted again. Filters by tool compared names of spans, which do not contain the tool of an MCP server, and
+-- filters by project compared paths. Both now have a column. `reach` contains the longest failed span, so that a list
+-- of sessions with failed calls of one tool need not read spans. A span's turn is found by its trace. Derived, so all
+-- derived tables are emptied and folded again from the raw log.
 ALTER TABLE span ADD COLUMN tool TEXT;           -- of a call: the name that figures stand under
 ALTER TABLE session ADD COLUMN project TEXT;     -- the name that figures stand under; NULL: Cursor named no workspace
 CREATE INDEX turn_trace ON turn (root, trace);

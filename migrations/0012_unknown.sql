@@ -1,7 +1,7 @@
--- Why: a call of unknown length counted as one of 1 µs in percentiles, totals, heatmap and `reach`, and a turn that reported no tokens
--- counted as 0 of them. Beside each sum of tokens stands how many turns reported
--- them now; 0 says that the sum is unknown. `rules` says which rules the derived tables follow, so that an older derivation can be recognised. Derived, so
--- everything derived is emptied and folded again from the raw log.
+-- Why: a call of unknown length counted as 1 µs in percentiles, totals, heatmap and `reach`, and a turn that reported
+-- no tokens counted as 0 tokens. Each sum of tokens now has the number of turns that reported them; 0 means that the
+-- sum is unknown. `rules` names the rules by which the derived tables were made, so that an older derivation can be
+-- recognised. Derived, so all derived tables are emptied and folded again from the raw log.
 DROP TABLE day_time;
 CREATE TABLE day_time (
     day       INTEGER NOT NULL,                  -- days since the epoch

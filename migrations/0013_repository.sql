@@ -1,6 +1,6 @@
--- Why: a session and a turn tell from which commit of which branch they went to which, and what was committed meanwhile. What the
--- collector saw stands in the raw log, and so does what commit commands told; both are derived, so everything derived is emptied and
--- folded again.
+-- Why: a session and a turn show their branch, the commits at their start and end, and the commits made in between. The
+-- raw log contains what the collector saw and what commands printed. Both are derived from it, so all derived tables
+-- are emptied and folded again.
 ALTER TABLE session ADD COLUMN repository TEXT;      -- address of the remote, without credentials
 ALTER TABLE session ADD COLUMN branch TEXT;          -- at the end; NULL: none was checked out, or nobody looked
 ALTER TABLE session ADD COLUMN revision TEXT;        -- commit at the end

@@ -1,5 +1,5 @@
--- Why: a session and a turn tell what came of them: edits, test runs, a pull request. The hooks that tell stand in the raw log, so
--- everything derived is emptied and folded again.
+-- Why: a session and a turn show their outcome: edits, test runs, a pull request. The raw log contains the hooks that
+-- tell it, so all derived tables are emptied and folded again.
 ALTER TABLE session ADD COLUMN edits INTEGER NOT NULL DEFAULT 0; -- calls that changed or deleted a file
 ALTER TABLE session ADD COLUMN unclear INTEGER NOT NULL DEFAULT 0; -- calls that may have changed something else
 ALTER TABLE session ADD COLUMN tests_passed INTEGER NOT NULL DEFAULT 0; -- test commands by their exit code
