@@ -994,7 +994,7 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description begin of the person's day; else the last 24 hours */
+                    /** @description start of the user's day; by default 24 hours ago */
                     from_us?: number;
                 };
                 header?: never;
@@ -1089,7 +1089,7 @@ export interface paths {
                 query: {
                     /** @description Name of a destination. */
                     destination: string;
-                    /** @description Root of a session; the last one unless given. */
+                    /** @description Root of a session; by default the last session. */
                     session?: string;
                 };
                 header?: never;
@@ -1151,7 +1151,7 @@ export interface paths {
                     "application/json": {
                         /**
                          * Format: int64
-                         * @description Sessions whose last activity was before.
+                         * @description Sessions whose last activity was before this time.
                          */
                         before_us?: number | null;
                         /**
@@ -1161,11 +1161,11 @@ export interface paths {
                         dry_run?: boolean;
                         /**
                          * Format: int64
-                         * @description Sessions in which something happened at or after.
+                         * @description Sessions in which something happened at or after this time.
                          */
                         from_us?: number | null;
                         /**
-                         * @description Sessions with something that is drawn as this.
+                         * @description Sessions with a span that is drawn as this kind.
                          * @enum {string|null}
                          */
                         kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab" | null;
@@ -1174,7 +1174,7 @@ export interface paths {
                         /** @description Sessions of this project: its name, or the whole path of its folder. */
                         project?: string | null;
                         /**
-                         * @description Sessions with a failure, of the tool and kind if these are given.
+                         * @description Sessions with a failure; with a tool or a kind, with such a failure.
                          * @enum {string|null}
                          */
                         status?: "error" | null;
@@ -2057,7 +2057,7 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description epoch:rev, the id of the last event; the header Last-Event-ID comes first */
+                    /** @description epoch:rev, the id of the last event; the header Last-Event-ID takes precedence */
                     after?: string;
                 };
                 header?: never;
@@ -2206,14 +2206,14 @@ export interface components {
     schemas: {
         /** @description One session, and what it does. */
         Agent: {
-            /** @description Whether a person is likely waited for: the rest needs no alarm. */
+            /** @description Whether a person is probably being waited for. Only then is an alarm needed. */
             alarm: boolean;
             /** @description The newest call without an end. */
             call: components["schemas"]["OpenCall"] | null;
             cost: components["schemas"]["CostItem"] | null;
-            /** @description Its prompt, else the session's first. */
+            /** @description The turn's prompt, otherwise the session's first prompt. */
             prompt: string | null;
-            /** @description Why the status is what it is, in words. */
+            /** @description The reason for the status, in words. */
             reason: string;
             said: components["schemas"]["Said"] | null;
             session: components["schemas"]["SessionItem2"];
@@ -2258,9 +2258,9 @@ export interface components {
             /** @description 64 hexadecimal digits. */
             proof: string;
         };
-        /** @description What the collector proves itself with. */
+        /** @description The collector's proof of its identity. */
         Challenged: {
-            /** @description Null when the credential is not known, which is no error: a page asks after each restart. */
+            /** @description Null if the credential is unknown. That is not an error, because a page asks after each restart. */
             challenge: components["schemas"]["Challenge"] | null;
             token_required: boolean;
         };
@@ -2271,7 +2271,7 @@ export interface components {
             mode: string;
             name: string;
         };
-        /** @description A code: for one browser, once, within a minute. */
+        /** @description A code that signs one browser in, once, within a minute. */
         Code: {
             code: string;
         };
@@ -2279,7 +2279,10 @@ export interface components {
         CodeState: {
             used: boolean;
         };
-        /** @description Spans as columns: all spans of a session in pre-order, or (a delta) the changed ones with the rows of their parents. */
+        /**
+         * @description Spans as columns: all spans of a session, each parent before its children, or (a delta) the changed spans with the
+         *     rows of their parents.
+         */
         Columns: {
             /** @description -1 while it runs. */
             dur_us: number[];
@@ -2295,16 +2298,16 @@ export interface components {
              * @description Lines in this answer.
              */
             n: number;
-            /** @description Store row of the parent, 0 for a root. Empty unless a delta. */
+            /** @description Store row of the parent; 0 for a root. Only in a delta. */
             parent?: number[];
             /**
              * Format: uint64
-             * @description Pass it as `since` to ask for later changes.
+             * @description Pass it as `since` to get later changes.
              */
             rev: number;
-            /** @description Store rows, each as the distance to the one before. */
+            /** @description Store rows, each as the difference to the previous one. */
             row: number[];
-            /** @description Microseconds since `t0_us`, each as the distance to the one before. */
+            /** @description Microseconds since `t0_us`, each as the difference to the previous one. */
             start_us: number[];
             status: number[];
             /** @description Texts, to which `label` points. */
@@ -2316,14 +2319,14 @@ export interface components {
              * @description Lines the session has.
              */
             total: number;
-            /** @description Distance to the parent in this answer, 0 for a root. Empty in a delta. */
+            /** @description Distance to the parent in this answer; 0 for a root. Empty in a delta. */
             up: number[];
             /**
              * Format: uint8
              * @description Version of this form.
              */
             v: number;
-            /** @description Index and derived waiting microseconds, of the lines that waited. */
+            /** @description Index and derived waiting time in microseconds, for each line that waited. */
             wait: [
                 number,
                 number
@@ -2358,7 +2361,7 @@ export interface components {
             dur_us: number;
             /** Format: int64 */
             start_us: number;
-            /** @description In order of time; they touch and cover the whole turn. */
+            /** @description In the order of time. Each step begins where the previous one ends, and together they cover the whole turn. */
             steps: components["schemas"]["CriticalStep"][];
             /** @description Id of the turn's span. */
             turn: string;
@@ -2372,7 +2375,7 @@ export interface components {
             label: string;
             /**
              * Format: int64
-             * @description Null where nothing known ran: the model, or something no hook tells of.
+             * @description Null if nothing known ran: the model was working, or something that no hook reports.
              */
             row: number | null;
             /** Format: int64 */
@@ -2391,7 +2394,7 @@ export interface components {
         DeletedSession: {
             /**
              * Format: uint64
-             * @description Databases that were set aside damaged: a deletion leaves them alone.
+             * @description Number of damaged databases that were moved aside. A deletion leaves them alone.
              */
             damaged_databases: number;
             /** Format: uint64 */
@@ -2433,7 +2436,7 @@ export interface components {
             items: components["schemas"]["DigestProject"][];
             /**
              * Format: uint64
-             * @description Projects that are in the total alone.
+             * @description Number of projects that are counted only in the total.
              */
             more_projects: number;
             /** Format: int64 */
@@ -2455,12 +2458,12 @@ export interface components {
             errors: number;
             /**
              * Format: uint64
-             * @description Of the turns that reported them; null where none did.
+             * @description Over the turns that reported them; null if none did.
              */
             input_tokens: number | null;
             /** Format: uint64 */
             output_tokens: number | null;
-            /** @description Null where Cursor named no workspace. */
+            /** @description Null if Cursor named no workspace. */
             project: string | null;
             /** Format: uint64 */
             pull_requests: number;
@@ -2490,7 +2493,7 @@ export interface components {
             errors: number;
             /**
              * Format: uint64
-             * @description Of the turns that reported them; null where none did.
+             * @description Over the turns that reported them; null if none did.
              */
             input_tokens: number | null;
             /** Format: uint64 */
@@ -2541,7 +2544,7 @@ export interface components {
         Endpoint: {
             answers: string;
             method: string;
-            /** @description Each as `name=word|word (what it is)`: of the query, or fields of the body. */
+            /** @description Parameters of the query or fields of the body, each as `name=word|word (description)`. */
             parameters: string[];
             url: string;
         };
@@ -2566,11 +2569,11 @@ export interface components {
         ErrorGroups: {
             /**
              * Format: uint
-             * @description Failures in all groups, also those of other pages.
+             * @description Number of failures in all groups, including those on other pages.
              */
             failures: number;
             items: components["schemas"]["ErrorGroup"][];
-            /** @description There are older ones that were not looked at. */
+            /** @description There are older failures that were not read. */
             more: boolean;
             next: string | null;
         };
@@ -2633,7 +2636,7 @@ export interface components {
             errors: number;
             id: string;
             label: string;
-            /** @description Null where the focus is no subagent. */
+            /** @description Null if the focus is not a subagent. */
             link: components["schemas"]["Link"] | null;
             result: string | null;
             /** Format: int64 */
@@ -2643,7 +2646,7 @@ export interface components {
             /** @description Null when it is not stored. */
             task: string | null;
         };
-        /** @description A stretch in which no collector ran; its hooks were taken in afterwards. */
+        /** @description A period in which no collector ran. Its hooks were stored later. */
         GapItem: {
             /** Format: int64 */
             from_us: number;
@@ -2653,13 +2656,13 @@ export interface components {
             to_us: number;
             url: string;
         };
-        /** @description What a page has after a handshake. The keys themselves do not travel: both sides derive them. */
+        /** @description What a page gets in a handshake. The keys themselves are not sent: both sides derive them. */
         Granted: {
-            /** @description What tabs hide their talk with, 64 hexadecimal digits. */
+            /** @description Key with which tabs encrypt their messages to each other, 64 hexadecimal digits. */
             channel: string;
             /** Format: int64 */
             expires_us: number;
-            /** @description Id of the key for other pages of this browser, until the collector stops. */
+            /** @description Id of the key for other pages of this browser. Valid until the collector stops. */
             page: string;
             /** @description Id of the key for this page after that. */
             restart: string;
@@ -2673,7 +2676,7 @@ export interface components {
                 [key: string]: number;
             };
             db: components["schemas"]["DbItem"];
-            /** @description All of these as a text to send: names, shapes and counts only. Null where everything is known. */
+            /** @description A report of all of these as text: names, shapes and counts only. Null if everything is known. */
             drift_report: string | null;
             exporters: components["schemas"]["ExporterItem"][];
             journal: components["schemas"]["JournalItem"];
@@ -2687,7 +2690,7 @@ export interface components {
             parse_errors: number;
             queue: components["schemas"]["QueueItem"];
             search: components["schemas"]["SearchItem"];
-            /** @description From the stamp of a hook to the collector's hands, over the last day. */
+            /** @description The time from a hook's stamp until the collector had it, over the last day. */
             shim: components["schemas"]["ShimItem"] | null;
             spool: components["schemas"]["SpoolItem"];
             token_required: boolean;
@@ -2698,9 +2701,9 @@ export interface components {
             version: string;
             versions: components["schemas"]["Versions"];
         };
-        /** @description How often which durations happened, over time. */
+        /** @description How often which durations occurred, over time. */
         Heatmap: {
-            /** @description Lower edge of each row, as the logarithm of microseconds to the base of two. */
+            /** @description Lower limit of each row, as the logarithm to base two of microseconds. */
             buckets: number[];
             /** Format: int64 */
             columns: number;
@@ -2752,7 +2755,7 @@ export interface components {
             behind_bytes: number;
             /** Format: uint64 */
             bytes: number;
-            /** @description What the journal's reader cannot do at present and tries again. */
+            /** @description Tasks of the journal's reader that fail at the moment and are tried again. */
             problems: components["schemas"]["JournalProblem"][];
             queue: components["schemas"]["QueueItem"];
             /** Format: int64 */
@@ -2768,14 +2771,14 @@ export interface components {
             since_us: number;
             what: string;
         };
-        /** @description What is kept, where, and for how long. */
+        /** @description What is stored, where, and for how long. */
         Kept: {
             classes: components["schemas"]["ClassItem"][];
             /** @description Names of the destinations that are configured. */
             destinations: string[];
             /**
              * Format: uint64
-             * @description Secrets that were blanked in the search index.
+             * @description Number of secrets that were redacted in the search index.
              */
             redacted: number;
             /**
@@ -2799,7 +2802,7 @@ export interface components {
             from_us: number;
             group: string;
             items: components["schemas"]["LatencyItem"][];
-            /** @description Where there is something, when there is nothing in the period. */
+            /** @description Where there are figures, if there are none in the period. */
             older: components["schemas"]["Older"] | null;
             /** Format: int64 */
             to_us: number;
@@ -2828,7 +2831,7 @@ export interface components {
             total_us: number | null;
             /**
              * Format: uint64
-             * @description Those whose length no hook tells. They are in none of the lengths, which are null where no length is known.
+             * @description Spans whose duration no hook reports. The percentiles do not include them, and are null if no duration is known.
              */
             unknown: number;
             /** @description The spans behind it. */
@@ -2838,7 +2841,7 @@ export interface components {
         LineItem: {
             /**
              * Format: int64
-             * @description Null while it runs (`status` is `open`), and where no hook tells.
+             * @description Null while the span runs (`status` is `open`), and if no hook reports its duration.
              */
             dur_us: number | null;
             /** Format: uint8 */
@@ -2873,7 +2876,7 @@ export interface components {
         Lint: {
             /**
              * Format: int64
-             * @description What it cost, as far as that can be said.
+             * @description The cost in time, as far as it is known.
              */
             cost_us: number;
             /** Format: uint */
@@ -2918,7 +2921,7 @@ export interface components {
             turn: number;
             url: string;
         };
-        /** @description All agents that run, or ended a turn within the hour. */
+        /** @description All agents that run or ended a turn within the last hour. */
         Now: {
             agents: components["schemas"]["Agent"][];
             /** @description There are more than are listed. */
@@ -2937,13 +2940,13 @@ export interface components {
         OpenCall: {
             /** @description The tool does nothing but ask a person. */
             asks: boolean;
-            /** @description It waits for a subagent, whose own calls may wait for a person. */
+            /** @description The call waits for a subagent, whose own calls may wait for a person. */
             delegates: boolean;
             kind: string;
             label: string;
             /**
              * Format: uint64
-             * @description Of the tool over thirty days; null with fewer than eight runs.
+             * @description Of calls of this tool over thirty days; null if there are fewer than eight.
              */
             p50_us: number | null;
             /** Format: uint64 */
@@ -2962,14 +2965,14 @@ export interface components {
             name: string;
             url: string;
         };
-        /** @description What came of the session, as far as hooks and the repository tell. */
+        /** @description The outcome of the session, as far as hooks and the repository tell. */
         OutcomeItem: {
             /**
              * Format: uint64
              * @description Calls that changed or deleted a file.
              */
             edits: number;
-            /** @description Address of the pull request that was opened last. */
+            /** @description Address of the last pull request that was opened. */
             pull_request: string | null;
             /**
              * Format: uint64
@@ -2981,10 +2984,10 @@ export interface components {
              * @description Test commands that passed.
              */
             tests_passed: number;
-            /** @description tests_failed, tests_passed, pull_request, committed, left_open, unchanged; none where nothing is known */
+            /** @description tests_failed, tests_passed, pull_request, committed, left_open, unchanged; empty if nothing is known */
             words: string[];
         };
-        /** @description What needs the person now, what runs, and the day in sums. */
+        /** @description What needs the person now, what runs, and the day's sums. */
         Overview: {
             gaps: components["schemas"]["GapItem"][];
             needs: components["schemas"]["Need"][];
@@ -3088,7 +3091,7 @@ export interface components {
             active_us: number;
             /** Format: uint64 */
             calls: number;
-            /** @description Null without a price table, or when no turn reported tokens. */
+            /** @description Null without a price table, or if no turn reported tokens. */
             cost: components["schemas"]["CostItem"] | null;
             cursor_version: string | null;
             /** Format: int64 */
@@ -3107,7 +3110,7 @@ export interface components {
             outcome: components["schemas"]["OutcomeItem"];
             /** @description Name of the workspace's folder. */
             project: string | null;
-            /** @description Null where nobody looked at a repository. */
+            /** @description Null if no repository was seen. */
             repository: components["schemas"]["RepositoryItem"] | null;
             /** @description Where the session ran: ide, cli, ... */
             source: string;
@@ -3151,13 +3154,13 @@ export interface components {
             errors: number;
             /**
              * Format: uint64
-             * @description Of the turns that reported them; null where none did.
+             * @description Over the turns that reported them; null if none did.
              */
             input_tokens: number | null;
             /** Format: uint64 */
             output_tokens: number | null;
             parts: components["schemas"]["PartItem"];
-            /** @description Null where Cursor named no workspace. */
+            /** @description Null if Cursor named no workspace. */
             project: string | null;
             /** Format: uint64 */
             turns: number;
@@ -3167,7 +3170,7 @@ export interface components {
         Purged: {
             /**
              * Format: uint64
-             * @description Databases that were set aside damaged: a deletion leaves them alone.
+             * @description Number of damaged databases that were moved aside. A deletion leaves them alone.
              */
             damaged_databases: number;
             /** Format: uint64 */
@@ -3208,11 +3211,11 @@ export interface components {
             /** @description sign-in, token, another account. */
             what: string;
         };
-        /** @description What was seen of the workspace's Git repository, from the first look to the last. */
+        /** @description The state of the workspace's Git repository, from the first look to the last. */
         RepositoryItem: {
             branch: string | null;
             commit: string | null;
-            /** @description Made meanwhile, the oldest first; abbreviated where only a command told of it. */
+            /** @description Commits made in between, the oldest first. A commit that is known only from a command's output is abbreviated. */
             commits: string[];
             from_branch: string | null;
             from_commit: string | null;
@@ -3248,11 +3251,11 @@ export interface components {
             lag: number;
             /** @description Cursor of the next page; null at the end. */
             next: string | null;
-            /** @description Words and phrases that were looked for. */
+            /** @description Words and phrases that were searched for. */
             terms: string[];
             /**
              * Format: uint64
-             * @description How many texts hold the words, filters aside; null when they were not counted.
+             * @description Number of texts that contain the words, without regard to filters; null if they were not counted.
              */
             total: number | null;
             /** @description There are more than `total`. */
@@ -3261,7 +3264,7 @@ export interface components {
         /** @description One text that was found. */
         SearchHit: {
             field: string;
-            /** @description Where the words stand in `text`: start and end in UTF-16 units. */
+            /** @description Positions of the words in `text`: start and end in UTF-16 units. */
             marks: [
                 number,
                 number
@@ -3289,7 +3292,7 @@ export interface components {
             active_us: number;
             /** Format: uint64 */
             calls: number;
-            /** @description Null without a price table, or when no turn reported tokens. */
+            /** @description Null without a price table, or if no turn reported tokens. */
             cost: components["schemas"]["CostItem"] | null;
             cursor_version: string | null;
             /** Format: int64 */
@@ -3309,7 +3312,7 @@ export interface components {
             parts: components["schemas"]["SessionPartItem"];
             /** @description Name of the workspace's folder. */
             project: string | null;
-            /** @description Null where nobody looked at a repository. */
+            /** @description Null if no repository was seen. */
             repository: components["schemas"]["RepositoryItem"] | null;
             /** @description Where the session ran: ide, cli, ... */
             source: string;
@@ -3342,7 +3345,7 @@ export interface components {
             /** Format: int64 */
             used_us: number;
         };
-        /** @description A session, as lists, the stream and the session's page show it. */
+        /** @description A session as shown in lists, in the stream and on the session's page. */
         SessionItem2: {
             /**
              * Format: int64
@@ -3368,7 +3371,7 @@ export interface components {
             outcome: components["schemas"]["OutcomeItem"];
             /** @description Name of the workspace's folder. */
             project: string | null;
-            /** @description Null where nobody looked at a repository. */
+            /** @description Null if no repository was seen. */
             repository: components["schemas"]["RepositoryItem"] | null;
             /** @description Where the session ran: ide, cli, ... */
             source: string;
@@ -3390,8 +3393,8 @@ export interface components {
             workspace: string | null;
         };
         /**
-         * @description Where a session's time went: the parts of its turns and what is between them add up to `whole_us`, but for the rounding
-         *     of each.
+         * @description Where a session's time went. The parts of its turns and the time between turns add up to `whole_us`, except for the
+         *     rounding of each.
          */
         SessionPartItem: {
             /** Format: int64 */
@@ -3420,7 +3423,7 @@ export interface components {
             whole_us: number;
         };
         ShimItem: {
-            /** @description Upper edge in microseconds, and hooks. */
+            /** @description Upper limit in microseconds, and number of hooks. */
             hist: [
                 number,
                 number
@@ -3485,7 +3488,7 @@ export interface components {
             links: components["schemas"]["LinkItem"][];
             message: string | null;
             name: string;
-            /** @description Where else this span can be looked at. */
+            /** @description Other places where this span can be viewed. */
             open_in: components["schemas"]["OpenIn"][];
             parent_id: string | null;
             path: components["schemas"]["PathStep"][];
@@ -3514,7 +3517,7 @@ export interface components {
             bytes: number;
             /**
              * Format: int64
-             * @description No hook that waits is older than this; null when none waits.
+             * @description Age of the oldest waiting hook, as an upper bound; null if none is waiting.
              */
             oldest_us: number | null;
             /** Format: uint64 */
@@ -3527,7 +3530,7 @@ export interface components {
             hunks: components["schemas"]["Hunk"][];
             /**
              * Format: uint
-             * @description Lines of the hunks that are left out.
+             * @description Number of lines that were left out of the hunks.
              */
             left: number;
             /** @description The text is not stored. */
@@ -3545,7 +3548,7 @@ export interface components {
             exit_code: number | null;
             id: string;
             label: string;
-            /** @description Why it failed; null where it did not. */
+            /** @description Why it failed; null if it did not. */
             message: string | null;
             /** Format: int64 */
             row: number;
@@ -3556,7 +3559,7 @@ export interface components {
         StepText: {
             /**
              * Format: uint
-             * @description Lines of the whole before the first one of `text`.
+             * @description Number of lines of the whole text before the first line of `text`.
              */
             before: number;
             /**
@@ -3580,7 +3583,7 @@ export interface components {
         /** @description Texts of rows. */
         Steps: {
             items: components["schemas"]["StepItem"][];
-            /** @description Rows for which the answer had no room: ask for them again. */
+            /** @description Rows for which the answer had no room. Request them again. */
             left: number[];
         };
         /** @description The last ten minutes in columns of ten seconds. */
@@ -3592,7 +3595,7 @@ export interface components {
             step_us: number;
         };
         StripLane: {
-            /** @description Busy share of each column, percent; parallel calls count once. */
+            /** @description Busy share of each column in percent. Parallel calls count once. */
             busy: number[];
             kind: string;
         };
@@ -3602,7 +3605,7 @@ export interface components {
             days: components["schemas"]["TimeColumn"][];
             /** Format: int64 */
             from_us: number;
-            /** @description Projects, most active first; of all, also when one was asked for. */
+            /** @description Projects, most active first. All projects are listed, even if one was requested. */
             items: components["schemas"]["ProjectTime"][];
             project: string | null;
             /**
@@ -3626,7 +3629,7 @@ export interface components {
             from_us: number;
             /**
              * Format: uint64
-             * @description Of the turns that reported them; null where none did.
+             * @description Over the turns that reported them; null if none did.
              */
             input_tokens: number | null;
             /** Format: uint64 */
@@ -3644,7 +3647,7 @@ export interface components {
             errors: number;
             /**
              * Format: uint64
-             * @description Of the turns that reported them; null where none did.
+             * @description Over the turns that reported them; null if none did.
              */
             input_tokens: number | null;
             /** Format: uint64 */
@@ -3656,7 +3659,7 @@ export interface components {
         Today: {
             /**
              * Format: int64
-             * @description Time inside turns; of a running turn until now.
+             * @description Time inside turns. A running turn counts until now.
              */
             active_us: number;
             cost: components["schemas"]["CostItem"] | null;
@@ -3666,7 +3669,7 @@ export interface components {
             from_us: number;
             /**
              * Format: uint64
-             * @description As in `tokens`; null when no turn reported any.
+             * @description As in `tokens`; null if no turn reported any.
              */
             input_tokens: number | null;
             /** Format: uint64 */
@@ -3675,7 +3678,7 @@ export interface components {
             /** Format: uint64 */
             turns: number;
         };
-        /** @description Tokens, each null where no hook said how many; `input` includes both cache parts. */
+        /** @description Tokens, each null if no hook reported it. `input` includes both cache parts. */
         TokenCounts: {
             /** Format: uint64 */
             cache_read: number | null;
@@ -3703,14 +3706,14 @@ export interface components {
             calls: number;
             /**
              * Format: int64
-             * @description Of the calls whose length is known; null where none is.
+             * @description Sum over the calls whose duration is known; null if there is none.
              */
             dur_us: number | null;
             /** Format: uint64 */
             errors: number;
             /**
              * Format: uint64
-             * @description Calls whose length no hook tells, and those that run.
+             * @description Number of calls whose duration no hook reports, or which still run.
              */
             unknown: number;
         };
@@ -3729,7 +3732,7 @@ export interface components {
             cost: components["schemas"]["CostItem"] | null;
             /**
              * Format: int64
-             * @description Null while it runs (`end_reason` is null), and where no hook tells.
+             * @description Null while the turn runs (`end_reason` is null), and if no hook reports its duration.
              */
             dur_us: number | null;
             end_reason: string | null;
@@ -3742,7 +3745,7 @@ export interface components {
             n: number;
             parts: components["schemas"]["PartItem"];
             prompt: string | null;
-            /** @description Null where nobody looked at a repository. */
+            /** @description Null if no repository was seen. */
             repository: components["schemas"]["RepositoryItem"] | null;
             /** Format: int64 */
             start_us: number;
