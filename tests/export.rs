@@ -32,6 +32,69 @@ fn datadogs_test_agent_receives_the_same_spans_over_grpc() {
 }
 
 #[test]
+fn datadogs_test_agent_receives_metrics_of_the_same_calls() {
+    for protocol in ["http/protobuf", "grpc"] {
+        match Receiver::test_agent() {
+            Ok(receiver) => receives_metrics(&receiver, protocol),
+            Err(reason) => return skip::skip("metrics to ddapm-test-agent", &reason),
+        }
+    }
+}
+
+/// Each call of the recording is counted once, over all requests together.
+fn receives_metrics(receiver: &Receiver, protocol: &str) {
+    let endpoint = if protocol == "grpc" { &receiver.grpc } else { &receiver.http };
+    let world = World::new();
+    world.write_config(&format!(
+        "[[destination]]\nname = \"agent\"\nendpoint = \"{endpoint}\"\nprotocol = \"{protocol}\"\nmetrics = true\n\
+         metrics_temporality = \"delta\"\nmetrics_interval = \"1s\"\n"
+    ));
+    let fixture = ended(Fixture::own().settle_in(&world));
+    let collector = Collector::start(&world);
+    player::play(&world, &fixture);
+    collector.committed(fixture.bodies.len());
+    let spans = received_everything(&world, receiver);
+    let kind = |span: &&Span| span.attributes.get("hookspan.kind") == Some(&"tool".into());
+    let is_known = |span: &&Span| !span.attributes.contains_key("hookspan.duration_unknown");
+    let calls = spans.iter().filter(kind).filter(is_known).count() as u64;
+    eventually("every call is counted", SETTLED, || {
+        let all = receiver.metrics();
+        let points = all
+            .iter()
+            .filter(|metric| metric["name"] == "gen_ai.execute_tool.duration")
+            .flat_map(|metric| metric["exponential_histogram"]["data_points"].as_array().unwrap());
+        let counts = points.map(|point| point["count"].as_str().unwrap().parse::<u64>().unwrap());
+        match counts.sum::<u64>() {
+            count if count == calls && calls > 0 => Ok(()),
+            count => Err(format!("{count} of {calls} calls: {all:#?}")),
+        }
+    });
+    let listed = world.json(&["destinations", "list", "--json"]);
+    assert_eq!(
+        (&listed[0]["metrics"]["state"], &listed[0]["metrics"]["lost"]),
+        (&"ok".into(), &0.into())
+    );
+    world.ok(&["destinations", "test", "agent"]);
+}
+
+/// Jaeger takes traces only. Whoever sends metrics there anyway reads so, and its spans arrive.
+#[test]
+fn jaeger_refuses_metrics_and_takes_the_spans() {
+    let receiver = match Receiver::jaeger() {
+        Ok(receiver) => receiver,
+        Err(reason) => return skip::skip("metrics to Jaeger", &reason),
+    };
+    for (endpoint, protocol) in [(&receiver.grpc, "grpc"), (&receiver.http, "http/protobuf")] {
+        let world = World::new();
+        world.write_config(&format!(
+            "[[destination]]\nname = \"j\"\nendpoint = \"{endpoint}\"\nprotocol = \"{protocol}\"\nmetrics = true\n"
+        ));
+        let tested = world.run(&["destinations", "test", "j"]);
+        assert!(tested.code == 1 && tested.stdout.contains("metrics = false"), "{tested:?}");
+    }
+}
+
+#[test]
 fn jaeger_receives_the_same_spans_over_http() {
     match Receiver::jaeger() {
         Ok(receiver) => receives_the_same(&receiver, &receiver.http, "http/protobuf"),

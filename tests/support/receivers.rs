@@ -141,6 +141,17 @@ impl Receiver {
         self.requests().iter().map(spans::from_otlp_value).collect()
     }
 
+    /// The metrics of the test agent's requests in the order in which they came.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<Value> {
+        let requests = self.get("/test/session/metrics").unwrap();
+        let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+        let requests = requests.as_array().cloned().unwrap_or_default().into_iter();
+        let resources = requests.flat_map(|request| list(&request, "resource_metrics"));
+        let scopes = resources.flat_map(|resource| list(&resource, "scope_metrics"));
+        scopes.flat_map(|scope| list(&scope, "metrics")).collect()
+    }
+
     /// The address of its pages and its query API.
     #[must_use]
     pub fn query(&self) -> &str {

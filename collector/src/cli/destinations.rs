@@ -133,6 +133,8 @@ struct Listed {
     protocol: Option<&'static str>,
     preset: Option<&'static str>,
     content: Option<&'static str>,
+    /// What sums of metrics count from; absent where none are sent.
+    temporality: Option<&'static str>,
 }
 
 fn list(global: &Global, json: bool) -> anyhow::Result<ExitCode> {
@@ -147,6 +149,7 @@ fn list(global: &Global, json: bool) -> anyhow::Result<ExitCode> {
                 protocol: found.map(|one| one.connection.protocol.as_str()),
                 preset: found.map(|one| one.preset.as_str()),
                 content: found.map(|one| one.content.as_str()),
+                temporality: found.and_then(|one| Some(one.metrics.as_ref()?.temporality.as_str())),
                 status,
             }
         })
@@ -186,8 +189,20 @@ fn describe(listed: &[Listed], paint: Paint) -> String {
             text::count(one.status.delivered),
             last_delivery(one.status.last_ok_us)
         );
+        if let Some(metrics) = &one.status.metrics {
+            out += &format!(
+                "  metrics {}, {}: {} points delivered, {} lost{}\n",
+                one.temporality.unwrap_or("off"),
+                metrics.state,
+                text::count(metrics.delivered),
+                text::count(metrics.lost),
+                last_delivery(metrics.last_ok_us)
+            );
+        }
         let lines = [&one.status.last_error, &one.status.advice, &one.status.last_loss];
-        for line in lines.into_iter().flatten() {
+        let metrics = one.status.metrics.iter();
+        let more = metrics.flat_map(|own| [&own.last_error, &own.advice]);
+        for line in lines.into_iter().chain(more).flatten() {
             for part in text::wrap(&text::visible(line, 400), columns().saturating_sub(2)) {
                 out += &format!("  {part}\n");
             }

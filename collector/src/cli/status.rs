@@ -184,6 +184,11 @@ fn described(destination: &Destination, paint: Paint) -> String {
     for words in failure.chain(loss).flatten() {
         out += &format!("\n{:13}{}", "", text::visible(words, 300));
     }
+    if let Some(metrics) = destination.metrics.as_ref().filter(|own| own.state != "ok") {
+        let words = [&metrics.last_error, &metrics.advice].into_iter().flatten();
+        let words = words.map(String::as_str).collect::<Vec<_>>().join(" ");
+        out += &format!("\n{:13}metrics {}: {}", "", metrics.state, text::visible(&words, 300));
+    }
     out
 }
 

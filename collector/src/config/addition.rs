@@ -54,6 +54,9 @@ impl DestinationForm {
         line("content", self.content.map(ContentPolicy::as_str));
         line("backfill", self.backfill.map(Backfill::as_str));
         line("certificate", self.certificate.as_deref());
+        if let Some(metrics) = self.metrics {
+            lines.push(format!("metrics = {metrics}"));
+        }
         for (key, table) in [("headers", &self.headers), ("values", &self.values)] {
             let pairs =
                 table.iter().map(|(name, value)| format!("{} = {}", bare(name), quoted(value)));

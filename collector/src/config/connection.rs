@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::mistake::Why;
 
 /// How to reach a destination.
@@ -50,6 +52,27 @@ impl Protocol {
         match self {
             Self::Http => "http/protobuf",
             Self::Grpc => "grpc",
+        }
+    }
+}
+
+/// What the sums of a request count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Temporality {
+    /// What came since the last request.
+    Delta,
+    /// What came since the collector started.
+    Cumulative,
+}
+
+impl Temporality {
+    /// The word in configuration.
+    #[must_use]
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::Cumulative => "cumulative",
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use super::connection::{Connection, Protocol, Secret, is_loopback};
+pub(crate) use super::connection::{Connection, Protocol, Secret, Temporality, is_loopback};
 use super::connection::{check_endpoint, parse_gzip, parse_protocol, timeout};
 use super::mistake::{Mistake, Why};
 use super::otlp_env::{self, Signal};
@@ -48,6 +48,8 @@ pub(crate) struct Destination {
     pub backlog_max_spans: u64,
     /// Share of conversations that are sent, 0 to 1. Whole sessions are selected by a hash of their id.
     pub sample: f64,
+    /// How metrics are sent; `None`: they are not.
+    pub metrics: Option<MetricsExport>,
     /// Link to a span in the destination's own pages. Placeholders such as `{trace_id}` are not replaced yet.
     pub link: Option<String>,
     /// Why the destination cannot be used now: a variable is not set, or a file cannot be read. It is then paused, and
@@ -78,6 +80,17 @@ impl ContentPolicy {
             Self::Full => "full",
         }
     }
+}
+
+/// How metrics are sent to a destination.
+#[derive(Clone, Debug)]
+pub(crate) struct MetricsExport {
+    /// Where and how to connect.
+    pub connection: Connection,
+    /// What sums count from.
+    pub temporality: Temporality,
+    /// Time between two requests.
+    pub interval: Duration,
 }
 
 /// How paths are sent at `metadata` and `full`.
@@ -190,6 +203,14 @@ pub(crate) struct DestinationForm {
     pub client_key: Option<String>,
     /// 0 to 1.
     pub sample: Option<f64>,
+    /// Whether metrics are sent, too.
+    pub metrics: Option<bool>,
+    /// URL for metrics over HTTP, where the endpoint's does not tell.
+    pub metrics_endpoint: Option<String>,
+    /// `delta` or `cumulative`.
+    pub metrics_temporality: Option<Temporality>,
+    /// `60s`.
+    pub metrics_interval: Option<String>,
     /// Template of a link to a span.
     pub link: Option<String>,
     /// Values for the placeholders of endpoint and link (`site`, `zone`, `ui`, `team`, `env`, `dataset` ...).
@@ -202,6 +223,12 @@ const SPAN_PLACEHOLDERS: [&str; 7] =
     ["trace_id", "span_id", "conversation_id", "start_ms", "end_ms", "start_s", "end_s"];
 
 const DEFAULT_BACKLOG_SPANS: u64 = 100_000;
+
+/// Time between two requests of metrics, the specification's default.
+const METRICS_INTERVAL: Duration = Duration::from_secs(60);
+/// Shorter ones would cost more requests than they tell.
+const METRICS_INTERVAL_MIN: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
 
 impl DestinationForm {
     /// Fills in the preset, reads the references and checks every value.
@@ -228,23 +255,21 @@ impl DestinationForm {
         let (content, redact) = self.content(env, &endpoint)?;
         let semconv = self.profile(defaults.profile)?;
         let certificate = read_pem("certificate", self.certificate.as_deref());
+        let client = client_pem(self.client_certificate.as_deref(), self.client_key.as_deref());
+        let connection = Connection {
+            endpoint,
+            protocol,
+            headers,
+            gzip,
+            timeout: timeout(self.timeout_ms).map_err(|why| why.at("timeout_ms"))?,
+            certificate: missing.take(certificate)?.flatten(),
+            client: missing.take(client)?.flatten(),
+        };
         Ok(Destination {
             name: self.name.clone(),
             preset: self.preset,
-            connection: Connection {
-                endpoint,
-                protocol,
-                headers,
-                gzip,
-                timeout: timeout(self.timeout_ms).map_err(|why| why.at("timeout_ms"))?,
-                certificate: missing.take(certificate)?.flatten(),
-                client: missing
-                    .take(client_pem(
-                        self.client_certificate.as_deref(),
-                        self.client_key.as_deref(),
-                    ))?
-                    .flatten(),
-            },
+            metrics: self.metrics(env, &connection, &values)?,
+            connection,
             content,
             redact,
             paths: self.paths.unwrap_or_default(),
@@ -264,6 +289,54 @@ impl DestinationForm {
         })
     }
 
+    /// How metrics are sent. Other metrics keys without `metrics = true` are a mistake: nothing would be sent.
+    fn metrics(
+        &self,
+        env: &Environment,
+        spans: &Connection,
+        values: &BTreeMap<String, String>,
+    ) -> Result<Option<MetricsExport>, Mistake> {
+        if self.metrics != Some(true) {
+            let key = match self {
+                Self { metrics_endpoint: Some(_), .. } => "metrics_endpoint",
+                Self { metrics_temporality: Some(_), .. } => "metrics_temporality",
+                Self { metrics_interval: Some(_), .. } => "metrics_interval",
+                _ => return Ok(None),
+            };
+            return if self.metrics.is_none() { Err(Why::NoMetrics.at(key)) } else { Ok(None) };
+        }
+        if !self.preset.takes_metrics() {
+            return Err(Why::TracesOnly(self.preset.as_str()).at("metrics"));
+        }
+        let interval = match self.metrics_interval.as_deref() {
+            None => METRICS_INTERVAL,
+            Some(text) => match parse_duration(text) {
+                Ok(interval) if (METRICS_INTERVAL_MIN..=DAY).contains(&interval) => interval,
+                _ => return Err(Why::Interval(text.to_owned()).at("metrics_interval")),
+            },
+        };
+        let endpoint = match self.metrics_endpoint.as_deref() {
+            Some(template) => {
+                let endpoint = fill(template, values).map_err(|Unfilled(key)| {
+                    Why::EndpointPlaceholder(key).at("metrics_endpoint")
+                })?;
+                check_endpoint(&endpoint).map_err(|why| why.at("metrics_endpoint"))?;
+                with_path(endpoint, spans.protocol, "/v1/metrics")
+            }
+            None if spans.protocol == Protocol::Grpc => spans.endpoint.clone(),
+            None => match spans.endpoint.strip_suffix("/v1/traces") {
+                Some(base) => format!("{base}/v1/metrics"),
+                None => return Err(Why::MetricsEndpoint.at("metrics_endpoint")),
+            },
+        };
+        let temporality = match self.metrics_temporality {
+            Some(temporality) => temporality,
+            None => self.preset.temporality().map_or_else(|| temporality_from_env(env), Ok)?,
+        };
+        let connection = Connection { endpoint, ..spans.clone() };
+        Ok(Some(MetricsExport { connection, temporality, interval }))
+    }
+
     /// The URL that spans are sent to.
     fn filled_endpoint(
         &self,
@@ -274,7 +347,7 @@ impl DestinationForm {
         let endpoint = fill(template, values)
             .map_err(|Unfilled(key)| Why::EndpointPlaceholder(key).at("endpoint"))?;
         check_endpoint(&endpoint).map_err(|why| why.at("endpoint"))?;
-        Ok(with_path(endpoint, protocol))
+        Ok(with_path(endpoint, protocol, "/v1/traces"))
     }
 
     fn gzip(&self, endpoint: &str) -> Result<bool, Mistake> {
@@ -406,7 +479,8 @@ impl Destination {
         };
         let secrets = if self.redact { "" } else { ", secrets left in" };
         let (host, content) = (self.endpoint_host(), self.content.as_str());
-        format!("{host}, content {content}, paths {paths}{secrets}")
+        let metrics = if self.metrics.is_some() { ", and metrics" } else { "" };
+        format!("{host}, content {content}, paths {paths}{secrets}{metrics}")
     }
 
     /// Identifies the receiver: the text changes if spans go somewhere else. It does not depend on secrets, so a new key for
@@ -508,6 +582,18 @@ fn content_from_env(env: &Environment) -> Result<ContentPolicy, Mistake> {
     }
 }
 
+/// The temporality that the specification's variable asks for.
+fn temporality_from_env(env: &Environment) -> Result<Temporality, Mistake> {
+    const KEY: &str = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
+    let word = env.var(KEY).map(str::trim).unwrap_or_default();
+    match word.to_ascii_lowercase().as_str() {
+        "" | "cumulative" => Ok(Temporality::Cumulative),
+        // "lowmemory" wants differences of what hookspan sends: counters and histograms.
+        "delta" | "lowmemory" => Ok(Temporality::Delta),
+        _ => Err(Why::unknown(word, "cumulative, delta or lowmemory").at(KEY)),
+    }
+}
+
 fn check_name(name: &str) -> Result<(), Mistake> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
@@ -524,11 +610,11 @@ fn parse_duration(text: &str) -> Result<Duration, Why> {
     }
 }
 
-/// Adds `/v1/traces` if only a host and port were written.
-fn with_path(endpoint: String, protocol: Protocol) -> String {
+/// Adds `path` if only a host and port were written.
+fn with_path(endpoint: String, protocol: Protocol, path: &str) -> String {
     let bare = endpoint.splitn(4, '/').nth(3).unwrap_or_default().is_empty();
     if protocol == Protocol::Http && bare {
-        format!("{}/v1/traces", endpoint.trim_end_matches('/'))
+        format!("{}{path}", endpoint.trim_end_matches('/'))
     } else {
         endpoint
     }

@@ -145,6 +145,15 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 #client_key = "/etc/ssl/me.key"
 # Share of sessions that is sent, 0 to 1; a session is sent whole or not at all.
 #sample = 1.0
+# Metrics beside the spans: durations and tokens as exponential histograms, and hookspan's own state. docs/attributes.md lists them.
+#metrics = false
+# URL for metrics over HTTP; unset: `endpoint` with /v1/metrics for its /v1/traces.
+#metrics_endpoint = "http://127.0.0.1:4318/v1/metrics"
+# What sums count from: "delta" (since the last request) or "cumulative" (since the start); unset: the preset's, else as
+# OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE says, else "cumulative".
+#metrics_temporality = "cumulative"
+# Time between two requests, from 1s to 1d.
+#metrics_interval = "60s"
 # Link from a span to its page at the destination; unset: the preset's.
 #link = "http://127.0.0.1:16686/trace/{trace_id}?uiFind={span_id}"
 # Header name = "env:VARIABLE" or "file:/path", also after a word as in "Bearer env:TOKEN"; no secret stands in this file.

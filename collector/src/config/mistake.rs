@@ -30,6 +30,20 @@ pub enum Why {
     /// The preset's receiver does not accept gRPC.
     #[error("{0} takes http/protobuf only")]
     HttpOnly(&'static str),
+    /// The preset's receiver takes spans only.
+    #[error(
+        "{0} takes traces only; leave metrics out, or add a second destination for them, such as an OpenTelemetry Collector"
+    )]
+    TracesOnly(&'static str),
+    /// A key of metrics where none are sent.
+    #[error("no metrics are sent without metrics = true")]
+    NoMetrics,
+    /// An HTTP endpoint from which the one of metrics cannot be told.
+    #[error("write the URL for metrics: `endpoint` does not end in /v1/traces")]
+    MetricsEndpoint,
+    /// No interval of metrics.
+    #[error("{0:?} is not a time from 1s to 1d, such as 60s")]
+    Interval(String),
     /// A timeout of zero.
     #[error("0 would fail every request; leave it out for 10 s")]
     NoTime,

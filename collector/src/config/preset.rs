@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::Environment;
-use super::connection::{Protocol, Secret};
+use super::connection::{Protocol, Secret, Temporality};
 
 /// A backend whose settings are known. It fills only what is unset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -75,6 +75,36 @@ impl Preset {
     #[must_use]
     pub(crate) const fn shows_the_root(self) -> bool {
         matches!(self, Self::Langfuse | Self::Phoenix | Self::Mlflow | Self::DatadogLlmobs)
+    }
+
+    /// Whether the backend takes metrics over OTLP at the address of its traces.
+    #[must_use]
+    pub(crate) const fn takes_metrics(self) -> bool {
+        match self {
+            Self::Otlp
+            | Self::DatadogAgent
+            | Self::Datadog
+            | Self::Honeycomb
+            | Self::GrafanaCloud => true,
+            Self::Jaeger
+            | Self::Tempo
+            | Self::DatadogLlmobs
+            | Self::Langfuse
+            | Self::Phoenix
+            | Self::Mlflow => false,
+        }
+    }
+
+    /// What the sums of metrics must count from; `None`: the backend takes either.
+    #[must_use]
+    pub(crate) const fn temporality(self) -> Option<Temporality> {
+        match self {
+            // Cumulative sums lose their first point there, and the direct intake refuses them.
+            Self::DatadogAgent | Self::Datadog => Some(Temporality::Delta),
+            // Prometheus's model behind it: differences are dropped or converted at best.
+            Self::GrafanaCloud => Some(Temporality::Cumulative),
+            _ => None,
+        }
     }
 
     /// Default endpoint, with `{placeholders}`.

@@ -112,6 +112,23 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// Like [`Self::advice`], for a request of metrics.
+    pub(super) fn metrics_advice(&self, destination: &Destination) -> String {
+        match self {
+            Self::WrongPath => format!(
+                "The receiver takes no metrics there. Name the right address as `metrics_endpoint`, or set `metrics = false` \
+                 for {}: its spans are sent anyway.",
+                destination.name
+            ),
+            Self::Content => "Read the receiver's answer. If it wants the other kind of sums, set `metrics_temporality` to \
+                 \"delta\" or \"cumulative\"."
+                .to_owned(),
+            _ => self.advice(destination),
+        }
+    }
+}
+
 fn other_protocol(is_grpc: bool, connection: &Connection) -> String {
     let tls = if connection.endpoint.starts_with("https://") {
         ""

@@ -26,6 +26,7 @@ mod private_names;
 pub(crate) mod probe;
 pub(crate) mod replay;
 pub(crate) mod resource;
+mod series;
 mod sniff;
 mod split;
 mod start;
@@ -111,7 +112,7 @@ pub(crate) struct Exporters {
 #[derive(Debug)]
 struct Running {
     name: String,
-    retry: Arc<Notify>,
+    retry: [Arc<Notify>; 2],
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -132,16 +133,20 @@ pub(crate) fn spawn(
     tls::install_crypto();
     let (shutdown, stop) = watch::channel(false);
     let names = destinations.iter().map(|one| one.name.clone()).collect();
-    start::switch_off_others(runtime, database, names, settings, stop.clone());
+    let with_metrics = destinations.iter().filter(|one| one.metrics.is_some());
+    let with_metrics = with_metrics.map(|one| one.name.clone()).collect();
+    start::switch_off_others(runtime, database, (names, with_metrics), settings, stop.clone());
     let mut running = Vec::new();
     for destination in destinations {
         let name = destination.name.clone();
-        let retry = Arc::new(Notify::new());
+        let retry = [(); 2].map(|()| Arc::new(Notify::new()));
+        let [spans, metrics] = retry.clone();
         let start = Start {
             database: database.to_owned(),
             destination: Arc::new(destination),
             settings: settings.clone(),
-            retry: Arc::clone(&retry),
+            retry: spans,
+            retry_metrics: metrics,
             wake: wake.clone(),
             shutdown: stop.clone(),
         };
@@ -153,12 +158,12 @@ pub(crate) fn spawn(
 }
 
 impl Exporters {
-    /// Makes a destination send its waiting spans at once. `false` if there is no such destination.
+    /// Makes a destination send its waiting spans and metrics at once. `false` if there is no such destination.
     #[must_use]
     pub(crate) fn retry(&self, destination: &str) -> bool {
         let found = self.destinations.iter().find(|running| running.name == destination);
         if let Some(running) = found {
-            running.retry.notify_one();
+            running.retry.iter().for_each(|retry| retry.notify_one());
         }
         found.is_some()
     }

@@ -276,6 +276,22 @@ impl Encoding {
         resource
     }
 
+    /// The resource of metrics: this machine and account, whichever project. At `off` the id of the installation, which could be
+    /// guessed from names, is replaced by `instance`, a random one: without any, two machines would overwrite each other's series.
+    pub(super) fn machine(&self, instance: &str) -> Resource {
+        let key = ResourceKey::default();
+        let mut resource = self.resource.resource(&key, self.content, self.paths, true);
+        if self.content == ContentPolicy::Off {
+            let value = any_value::Value::StringValue(instance.to_owned());
+            resource.attributes.push(key_value("service.instance.id", value));
+            resource.attributes.sort_by(|a, b| a.key.cmp(&b.key));
+        }
+        if let Some(redaction) = &self.redaction {
+            redaction.pairs(&mut resource.attributes);
+        }
+        resource
+    }
+
     fn scope(&self) -> InstrumentationScope {
         let profile = any_value::Value::StringValue(self.semconv.as_str().to_owned());
         InstrumentationScope {

@@ -12,16 +12,16 @@ use rustls::pki_types::ServerName;
 use serde::Serialize;
 
 use super::cause::Cause;
-use super::client::{self, CONNECT_TIMEOUT, Client};
+use super::client::{self, CONNECT_TIMEOUT, Client, ClientError};
 use super::outcome::{self, Outcome, Refusal, Trouble};
 use super::sniff;
 use crate::clock;
-use crate::config::destination::{Destination, Protocol, is_loopback};
+use crate::config::destination::{Connection, Destination, Protocol, is_loopback};
 
 /// One step on the way to a destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Step {
-    /// `configuration`, `name`, `connection`, `tls` or `export`.
+    /// `configuration`, `name`, `connection`, `tls`, `export` or `metrics`.
     pub step: &'static str,
     /// Whether it works.
     pub ok: bool,
@@ -53,6 +53,12 @@ pub(crate) fn probe(destination: &Destination) -> Vec<Step> {
         probe.export();
     } else if may_have_proxy {
         probe.export_through_proxy();
+    }
+    if let Some(metrics) = &destination.metrics
+        && probe.steps.iter().all(|step| step.ok)
+    {
+        let outcome = probe.send(Client::for_metrics, &metrics.connection);
+        probe.judge_metrics(outcome);
     }
     probe.steps
 }
@@ -157,13 +163,13 @@ impl Probe<'_> {
     }
 
     fn export(&mut self) {
-        let outcome = self.send();
+        let outcome = self.send(Client::new, &self.destination.connection);
         self.judge("export", outcome);
     }
 
     /// The results of the direct connection count only if the export fails as well.
     fn export_through_proxy(&mut self) {
-        let outcome = self.send();
+        let outcome = self.send(Client::new, &self.destination.connection);
         if matches!(outcome, Outcome::Ok | Outcome::Partial { .. }) {
             for step in self.steps.iter_mut().filter(|step| !step.ok) {
                 step.ok = true;
@@ -174,7 +180,25 @@ impl Probe<'_> {
         }
     }
 
-    fn send(&self) -> Outcome {
+    fn judge_metrics(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Ok | Outcome::Partial { .. } => {
+                let what = "the receiver accepted an empty export of metrics";
+                self.step("metrics", true, what.to_owned(), None);
+            }
+            Outcome::Retry { trouble, .. } | Outcome::Permanent { trouble, .. } => {
+                let advice = trouble.cause.metrics_advice(self.destination);
+                self.step("metrics", false, trouble.detail, Some(advice));
+            }
+        }
+    }
+
+    /// Sends an export without content.
+    fn send(
+        &self,
+        client: fn(&Connection) -> Result<Client, ClientError>,
+        connection: &Connection,
+    ) -> Outcome {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let failed = |error: &dyn std::fmt::Display| Outcome::Permanent {
             class: Refusal::Config,
@@ -182,7 +206,7 @@ impl Probe<'_> {
         };
         match runtime {
             Ok(runtime) => runtime.block_on(async {
-                match Client::new(&self.destination.connection) {
+                match client(connection) {
                     Ok(client) => client.send(Bytes::new()).await,
                     Err(error) => failed(&error),
                 }

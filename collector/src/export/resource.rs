@@ -24,7 +24,7 @@ pub struct ResourceBase {
 }
 
 /// The values by which resources in one request differ.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ResourceKey {
     version: Option<String>,
     project: Option<String>,

@@ -8,11 +8,11 @@ use hookspan_core::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
-use super::Settings;
 use super::client::Client;
 use super::metrics::Metrics;
 use super::plan::Plan;
 use super::worker::{Isolation, Worker, stopped};
+use super::{Settings, series};
 use crate::clock;
 use crate::config::destination::{Backfill, Destination};
 use crate::store::export::{self as tables, DestinationState, ExportStore, Setback, StartAt};
@@ -55,6 +55,7 @@ pub(super) struct Start {
     pub(super) destination: Arc<Destination>,
     pub(super) settings: Settings,
     pub(super) retry: Arc<Notify>,
+    pub(super) retry_metrics: Arc<Notify>,
     pub(super) wake: watch::Receiver<u64>,
     pub(super) shutdown: watch::Receiver<bool>,
 }
@@ -73,7 +74,17 @@ impl Start {
         let mut is_told = false;
         loop {
             let (wait, unready) = match begun {
-                Ok(Begun::Ready(worker)) => return worker.run().await,
+                Ok(Begun::Ready(worker)) => {
+                    let metrics = series::spawn(
+                        self.database,
+                        self.destination,
+                        self.settings,
+                        self.retry_metrics,
+                        self.shutdown,
+                    );
+                    tokio::join!(worker.run(), metrics);
+                    return;
+                }
                 Ok(Begun::Unready) => (self.settings.timing.poll, true),
                 Err(error) => {
                     if !std::mem::replace(&mut is_told, true) {
@@ -174,18 +185,20 @@ fn advice(name: &str, problem: &str) -> String {
     }
 }
 
-/// Marks destinations that are no longer configured as off: now, or once the database can be opened.
+/// Marks destinations that are no longer configured as off, and forgets the metrics of those that want none: now, or once the database can be opened.
 pub(super) fn switch_off_others(
     runtime: &Handle,
     database: &Path,
-    names: Vec<String>,
+    (names, with_metrics): (Vec<String>, Vec<String>),
     settings: &Settings,
     mut shutdown: watch::Receiver<bool>,
 ) {
     let (database, settings) = (database.to_owned(), settings.clone());
     let switch = move || {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let switched = tables::switch_off_others(&database, &names);
+        let with_metrics: Vec<&str> = with_metrics.iter().map(String::as_str).collect();
+        let switched = tables::switch_off_others(&database, &names)
+            .and_then(|()| tables::keep_points(&database, &with_metrics));
         switched.inspect_err(|error| report(&settings, error))
     };
     let Err(error) = switch() else { return };

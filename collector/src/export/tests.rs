@@ -3,6 +3,7 @@
 
 mod conformance;
 mod faults;
+mod points;
 mod previews;
 mod probes;
 mod refusals;

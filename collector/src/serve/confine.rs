@@ -54,7 +54,14 @@ fn ports(env: &Environment, destinations: &[Destination]) -> Option<Vec<u16>> {
     }
     let mut ports = Vec::new();
     for one in destinations {
-        ports.push(reqwest::Url::parse(&one.connection.endpoint).ok()?.port_or_known_default()?);
+        let metrics = one.metrics.iter().map(|metrics| &metrics.connection);
+        for connection in std::iter::once(&one.connection).chain(metrics) {
+            let url = reqwest::Url::parse(&connection.endpoint).ok()?;
+            let port = url.port_or_known_default()?;
+            if !ports.contains(&port) {
+                ports.push(port);
+            }
+        }
     }
     if !ports.is_empty() {
         ports.push(DNS);
@@ -82,6 +89,10 @@ mod tests {
             destination("endpoint = 'https://otlp.example/x'"),
         ];
         assert_eq!(ports(&env, &two), Some(vec![4318, 443, DNS]));
+        let metrics = destination(
+            "endpoint = 'http://h:4318'\nmetrics = true\nmetrics_endpoint = 'http://m:9090/api/v1/otlp/v1/metrics'",
+        );
+        assert_eq!(ports(&env, &[metrics]), Some(vec![4318, 9090, DNS]));
         let proxy = Environment::of(&[("https_proxy", "http://p:3128")], "/");
         assert_eq!(ports(&proxy, &two), None);
         let waits = destination("endpoint = 'http://h:1'\nheaders = { x-key = 'env:NOT_SET' }");

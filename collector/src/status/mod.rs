@@ -136,13 +136,54 @@ pub(crate) struct Destination {
     pub losing: bool,
     /// The last loss in words, and what to do about it.
     pub last_loss: Option<String>,
+    /// Its metrics, if it is sent any.
+    pub metrics: Option<Metrics>,
+}
+
+/// The metrics of one destination.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Metrics {
+    /// ok, retry, paused.
+    pub state: String,
+    /// Points delivered.
+    pub delivered: u64,
+    /// Points lost.
+    pub lost: u64,
+    /// Spans that no metric counts, because they ended more than a day before.
+    pub left_out: u64,
+    /// The last delivery, microseconds since the epoch.
+    pub last_ok_us: Option<i64>,
+    /// The last failure in words.
+    pub last_error: Option<String>,
+    /// What to do about the last failure.
+    pub advice: Option<String>,
+}
+
+impl From<export::PointsRow> for Metrics {
+    fn from(row: export::PointsRow) -> Self {
+        Self {
+            state: row.state,
+            delivered: row.delivered,
+            lost: row.lost,
+            left_out: row.left_out,
+            last_ok_us: row.last_ok_ns.map(|ns| ns / 1_000),
+            last_error: row.last_error,
+            advice: row.advice,
+        }
+    }
 }
 
 impl Destination {
     /// Whether a person must act: nothing is sent, or spans were lost.
     #[must_use]
     pub(crate) fn is_problem(&self) -> bool {
-        self.state == "paused" || self.losing
+        self.state == "paused" || self.losing || self.has_no_metrics()
+    }
+
+    /// Whether it is to get metrics and refuses them.
+    #[must_use]
+    pub(crate) fn has_no_metrics(&self) -> bool {
+        self.state != "off" && self.metrics.as_ref().is_some_and(|own| own.state == "paused")
     }
 }
 
@@ -150,7 +191,11 @@ impl Destination {
     /// Why the destination does not get all spans; `None` if it does. A receiver that is down for a while is not a
     /// fault, because its spans wait.
     fn fault(&self) -> Option<String> {
-        let trouble = if self.state == "paused" { "is paused" } else { "loses spans" };
+        let trouble = match self.state.as_str() {
+            "paused" => "is paused",
+            _ if self.losing => "loses spans",
+            _ => "takes no metrics",
+        };
         self.is_problem().then(|| format!("destination {} {trouble}", self.name))
     }
 }
@@ -366,6 +411,7 @@ impl Status {
                 stopped: row.stopped,
                 accepted: row.has_accepted,
                 last_loss: row.last_loss.map(|loss| loss.to_string()),
+                metrics: row.metrics.map(Metrics::from),
             })
             .collect();
         Ok(())

@@ -20,7 +20,7 @@ use crate::dirs;
 pub(crate) const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order. An entry that was released is never edited.
-const MIGRATIONS: [&str; 14] = [
+const MIGRATIONS: [&str; 15] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0003_gaps.sql")),
@@ -35,6 +35,7 @@ const MIGRATIONS: [&str; 14] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0012_unknown.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0013_repository.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0014_work.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0015_points.sql")),
 ];
 
 /// The schema this program writes.

@@ -101,6 +101,27 @@ pub struct DestinationHealth {
     pub delivered: u64,
     /// Spans lost, by reason.
     pub lost: Vec<(String, u64)>,
+    /// Its metrics, if it is sent any.
+    pub metrics: Option<MetricsHealth>,
+}
+
+/// The metrics of one export destination.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricsHealth {
+    /// ok, retry, paused.
+    pub state: String,
+    /// Last success.
+    pub last_ok: Option<Timestamp>,
+    /// Last failure in words.
+    pub last_error: Option<String>,
+    /// What to do about the last failure.
+    pub advice: Option<String>,
+    /// Points delivered.
+    pub delivered: u64,
+    /// Points lost.
+    pub lost: u64,
+    /// Spans that no metric counts, because they ended more than a day before.
+    pub left_out: u64,
 }
 
 /// Report of everything that hookspan does not know: versions, names, shapes and counts, but no content. `None` if everything

@@ -129,6 +129,22 @@ struct ExporterItem {
     expired: u64,
     /// Spans that were not delivered, by reason.
     lost: BTreeMap<String, u64>,
+    /// Its metrics, if it is sent any.
+    metrics: Option<MetricsItem>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct MetricsItem {
+    state: String,
+    last_ok_us: Option<i64>,
+    last_error: Option<String>,
+    advice: Option<String>,
+    /// Points delivered.
+    delivered: u64,
+    /// Points lost.
+    lost: u64,
+    /// Spans that no metric counts, because they ended more than a day before.
+    left_out: u64,
 }
 
 pub(super) async fn health(State(app): State<Arc<App>>) -> Answer<HealthItem> {
@@ -237,6 +253,15 @@ fn exporter(destination: DestinationHealth) -> ExporterItem {
         queued: destination.queued,
         delivered: destination.delivered,
         lost: destination.lost.into_iter().collect(),
+        metrics: destination.metrics.map(|metrics| MetricsItem {
+            state: metrics.state,
+            last_ok_us: metrics.last_ok.map(|at| at.as_us()),
+            last_error: metrics.last_error,
+            advice: metrics.advice,
+            delivered: metrics.delivered,
+            lost: metrics.lost,
+            left_out: metrics.left_out,
+        }),
     }
 }
 

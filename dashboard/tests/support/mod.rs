@@ -17,7 +17,7 @@ use hookspan_dashboard::Clock;
 use hookspan_view::Result;
 use hookspan_view::changes::Notice;
 use hookspan_view::facet;
-use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth};
+use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth, MetricsHealth};
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::source::{
     Administration, Audit, Failure, Found, Hit, InstallStep, LineFilter, Lines, Position, Privacy,
@@ -449,6 +449,11 @@ impl Administration for ListSource {
                     state: "ok".to_owned(),
                     last_ok: Some(Timestamp(self.data_now() - 2_000_000_000)),
                     delivered: 1204,
+                    metrics: Some(MetricsHealth {
+                        state: "ok".to_owned(),
+                        delivered: 77,
+                        ..MetricsHealth::default()
+                    }),
                     ..DestinationHealth::default()
                 },
                 DestinationHealth {

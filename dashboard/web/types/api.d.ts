@@ -2614,6 +2614,8 @@ export interface components {
             lost: {
                 [key: string]: number;
             };
+            /** @description Its metrics, if it is sent any. */
+            metrics: components["schemas"]["MetricsItem"] | null;
             name: string;
             /** Format: uint64 */
             queued: number;
@@ -2903,6 +2905,28 @@ export interface components {
         /** @description Where to go. */
         LoggedOut: {
             url: string;
+        };
+        MetricsItem: {
+            advice: string | null;
+            /**
+             * Format: uint64
+             * @description Points delivered.
+             */
+            delivered: number;
+            last_error: string | null;
+            /** Format: int64 */
+            last_ok_us: number | null;
+            /**
+             * Format: uint64
+             * @description Spans that no metric counts, because they ended more than a day before.
+             */
+            left_out: number;
+            /**
+             * Format: uint64
+             * @description Points lost.
+             */
+            lost: number;
+            state: string;
         };
         NamedCount: {
             /** Format: uint64 */

@@ -51,6 +51,9 @@ pub(super) struct Args {
     /// What it gets of the past: none, 24h or all [default: none]
     #[arg(long, value_name = "TIME")]
     backfill: Option<String>,
+    /// Send metrics, too
+    #[arg(long)]
+    metrics: bool,
     /// PEM file of a certificate to trust
     #[arg(long, value_name = "FILE")]
     certificate: Option<String>,
@@ -111,6 +114,7 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
         value,
         content,
         backfill,
+        metrics,
         certificate,
         ..
     } = args;
@@ -133,6 +137,7 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
             .map(|text| word("--backfill", &text, Backfill::deserialize))
             .transpose()?,
         certificate,
+        metrics: metrics.then_some(true),
         // Existing destinations keep their form of spans; new ones get the newest form.
         semconv: Some(Profile::Genai141Strict.as_str().to_owned()),
         ..DestinationForm::default()

@@ -361,3 +361,54 @@ fn content_does_not_leave_this_machine_without_tls() {
     );
     assert!(from_env(&env, Semconv::default()).is_err());
 }
+
+#[test]
+fn metrics_are_sent_only_where_they_are_asked_for() {
+    let of = |text: &str| resolved(&format!("name = 'm'\n{text}"), &[]).metrics;
+    assert!(of("endpoint = 'http://h:4318'").is_none());
+    assert!(of("endpoint = 'http://h:4318'\nmetrics = false\nmetrics_interval = '5s'").is_none());
+    let on = of("endpoint = 'http://h:4318'\nmetrics = true").unwrap();
+    assert_eq!(on.connection.endpoint, "http://h:4318/v1/metrics");
+    assert_eq!((on.temporality, on.interval.as_secs()), (Temporality::Cumulative, 60));
+    let grpc = of("endpoint = 'http://h:4317'\nprotocol = 'grpc'\nmetrics = true").unwrap();
+    assert_eq!(grpc.connection.endpoint, "http://h:4317");
+    let own = of(
+        "endpoint = 'http://h:4318'\nmetrics = true\nmetrics_endpoint = 'http://p:9090/api/v1/otlp/v1/metrics'\n\
+         metrics_temporality = 'delta'\nmetrics_interval = '5m'",
+    )
+    .unwrap();
+    assert_eq!(own.connection.endpoint, "http://p:9090/api/v1/otlp/v1/metrics");
+    assert_eq!((own.temporality, own.interval.as_secs()), (Temporality::Delta, 300));
+}
+
+#[test]
+fn a_preset_knows_which_sums_its_backend_takes() {
+    let datadog = "name = 'd'\npreset = 'datadog-agent'\nmetrics = true";
+    let metrics = resolved(datadog, &[]).metrics.unwrap();
+    assert_eq!(metrics.temporality, Temporality::Delta);
+    assert_eq!(metrics.connection.endpoint, "http://127.0.0.1:4318/v1/metrics");
+    let key = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
+    let plain = "name = 'o'\nendpoint = 'http://h:4318'\nmetrics = true";
+    let with = |word| resolved(plain, &[(key, word)]).metrics.unwrap().temporality;
+    assert_eq!((with("LowMemory"), with("delta")), (Temporality::Delta, Temporality::Delta));
+    assert_eq!((with("Cumulative"), with("")), (Temporality::Cumulative, Temporality::Cumulative));
+    refused(plain, &[(key, "sometimes")], key);
+    for preset in ["jaeger", "tempo", "phoenix", "mlflow", "langfuse"] {
+        let text = format!("name = 'p'\npreset = '{preset}'\nmetrics = true");
+        refused(&text, &[], "takes traces only");
+    }
+}
+
+#[test]
+fn keys_of_metrics_that_would_do_nothing_are_refused() {
+    let with = |more: &str| format!("name = 'm'\nendpoint = 'http://h:1/otlp'\n{more}");
+    refused(&with("metrics_interval = '5s'"), &[], "metrics = true");
+    refused(&with("metrics_endpoint = 'http://h:1'"), &[], "metrics = true");
+    refused(&with("metrics = true"), &[], "does not end in /v1/traces");
+    for bad in ["0s", "2d", "often", "100ms"] {
+        let more =
+            format!("metrics = true\nmetrics_endpoint = 'http://h:1'\nmetrics_interval = '{bad}'");
+        refused(&with(&more), &[], "60s");
+    }
+    refused(&with("metrics = true\nmetrics_endpoint = 'ftp://h'"), &[], "metrics_endpoint");
+}

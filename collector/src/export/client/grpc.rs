@@ -21,7 +21,8 @@ use crate::config::destination::Connection;
 use crate::export::cause::Cause;
 use crate::export::outcome::{self, HttpAnswer, Outcome, Refusal, Trouble};
 
-const METHOD: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+pub(super) const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+pub(super) const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 
 /// Bytes before each message: a flag and a length of four bytes.
 const PREFIX_BYTES: usize = 5;
@@ -29,13 +30,14 @@ const PREFIX_BYTES: usize = 5;
 #[derive(Debug)]
 pub(in crate::export) struct GrpcClient {
     channel: Channel,
+    method: &'static str,
     headers: http::HeaderMap,
     gzip: bool,
     timeout: std::time::Duration,
 }
 
 impl GrpcClient {
-    pub(super) fn new(connection: &Connection) -> Result<Self, ClientError> {
+    pub(super) fn new(connection: &Connection, method: &'static str) -> Result<Self, ClientError> {
         let mut headers = MetadataMap::new();
         for (name, value) in &connection.headers {
             let key = AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(failed)?;
@@ -43,6 +45,7 @@ impl GrpcClient {
         }
         Ok(Self {
             channel: endpoint(connection)?.connect_lazy(),
+            method,
             headers: headers.into_headers(),
             gzip: connection.gzip,
             timeout: connection.timeout,
@@ -71,7 +74,7 @@ impl GrpcClient {
         &self,
         body: &[u8],
     ) -> Result<http::Request<Body>, Box<dyn std::error::Error + Send + Sync>> {
-        let mut request = http::Request::post(METHOD)
+        let mut request = http::Request::post(self.method)
             .header("te", "trailers")
             .header("content-type", "application/grpc")
             .header("grpc-accept-encoding", "gzip,identity");

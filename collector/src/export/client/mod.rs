@@ -40,9 +40,21 @@ impl Client {
     /// # Errors
     /// A certificate or a key cannot be used.
     pub(super) fn new(connection: &Connection) -> Result<Self, ClientError> {
+        Self::of(connection, grpc::TRACES)
+    }
+
+    /// A client for metrics. The path of an HTTP endpoint is part of `connection`.
+    ///
+    /// # Errors
+    /// A certificate or a key cannot be used.
+    pub(super) fn for_metrics(connection: &Connection) -> Result<Self, ClientError> {
+        Self::of(connection, grpc::METRICS)
+    }
+
+    fn of(connection: &Connection, method: &'static str) -> Result<Self, ClientError> {
         Ok(match connection.protocol {
             Protocol::Http => Self::Http(http::HttpClient::new(connection)?),
-            Protocol::Grpc => Self::Grpc(grpc::GrpcClient::new(connection)?),
+            Protocol::Grpc => Self::Grpc(grpc::GrpcClient::new(connection, method)?),
         })
     }
 

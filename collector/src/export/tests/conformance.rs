@@ -9,6 +9,7 @@ use hookspan_core::{
     Change, Config, Hook, HookSource, Reader, Sessions, Span, SpanId, Timestamp, content,
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use opentelemetry_proto::tonic::metrics::v1::{Metric, metric::Data};
 use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
 use serde_json::Value as Json;
 
@@ -16,6 +17,7 @@ use crate::config::destination::ContentPolicy;
 use crate::config::{Environment, OpenInference, Profile};
 use crate::export::otlp::Encoding;
 use crate::export::resource::ResourceBase;
+use crate::export::series;
 use crate::redaction::Redaction;
 
 fn root() -> PathBuf {
@@ -244,6 +246,78 @@ fn every_span_of_every_stream_is_as_the_conventions_say() {
             .collect();
         let shown: Vec<_> = told.iter().take(40).collect();
         assert!(told.is_empty(), "{content:?}: {} faults, such as {shown:#?}", told.len());
+    }
+}
+
+/// What of a metric contradicts the schema.
+fn metric_faults(schema: &Json, metric: &Metric) -> Vec<String> {
+    let rules = &schema["metrics"][&metric.name];
+    let Some(Data::ExponentialHistogram(histogram)) = &metric.data else {
+        let is_own = metric.name.starts_with("hookspan.");
+        return if is_own { Vec::new() } else { vec!["is no histogram".to_owned()] };
+    };
+    let mut faults = Vec::new();
+    for point in &histogram.data_points {
+        let told: BTreeMap<&str, Option<&Any>> = point
+            .attributes
+            .iter()
+            .map(|pair| (&*pair.key, pair.value.as_ref().unwrap().value.as_ref()))
+            .collect();
+        assert_eq!(told.len(), point.attributes.len(), "each attribute once");
+        assert!(point.attributes.is_sorted_by(|a, b| a.key < b.key));
+        faults.extend(told.iter().filter_map(|(key, value)| attribute_fault(schema, key, *value)));
+        assert!(!point.exemplars.is_empty() && point.exemplars.len() <= 4);
+        if metric.name.starts_with("hookspan.") {
+            continue;
+        }
+        let of = rules["attributes"].as_object().expect(&metric.name);
+        let required = of.iter().filter(|(_, level)| *level == "required");
+        let missing = required.filter(|(key, _)| !told.contains_key(key.as_str()));
+        faults.extend(missing.map(|(key, _)| format!("{key} is required")));
+        faults.extend(
+            told.keys()
+                .filter(|key| !of.contains_key(**key))
+                .map(|key| format!("{key} is foreign")),
+        );
+    }
+    if !metric.name.starts_with("hookspan.") && metric.unit != rules["unit"] {
+        faults.push(format!("unit {}", metric.unit));
+    }
+    faults
+}
+
+#[test]
+fn every_metric_of_all_streams_is_as_the_conventions_say() {
+    let schema = schema();
+    let spans: Vec<Span> = streams().iter().flat_map(|(_, hooks)| fold(hooks)).collect();
+    let mut names = BTreeSet::new();
+    for content in [ContentPolicy::Off, ContentPolicy::Metadata, ContentPolicy::Full] {
+        let encoding = encoding(Profile::Genai141Strict, content);
+        let request = series::sample(&encoding, &spans);
+        let scope = &request.resource_metrics[0].scope_metrics[0];
+        for metric in &scope.metrics {
+            let faults = metric_faults(&schema, metric);
+            assert!(faults.is_empty(), "{content:?}: {}: {faults:#?}", metric.name);
+            names.insert(metric.name.clone());
+        }
+        let all = format!("{request:?}");
+        let is_named = all.contains("github") || all.contains("linear");
+        assert!(content != ContentPolicy::Off || !is_named, "a server's name at off");
+    }
+    let expected = [
+        "gen_ai.client.operation.duration",
+        "gen_ai.client.token.usage",
+        "gen_ai.execute_tool.duration",
+        "hookspan.cost.estimate",
+        "hookspan.hook.duration",
+        "hookspan.tool.wait",
+        "hookspan.usage.cache_tokens",
+        "mcp.client.operation.duration",
+    ];
+    assert_eq!(names, expected.map(str::to_owned).into());
+    let page = std::fs::read_to_string(root().join("docs/attributes.md")).unwrap();
+    for name in names {
+        assert!(page.contains(&format!("| `{name}` |")), "docs/attributes.md lacks {name}");
     }
 }
 

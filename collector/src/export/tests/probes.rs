@@ -98,3 +98,19 @@ async fn a_person_has_spans_sent_again_and_a_destination_forgotten() {
     assert!(!tables::remove(&world.database, "test").unwrap());
     assert!(tables::destinations(&reader(&world.database).unwrap()).unwrap().is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_tries_metrics_where_they_are_wanted() {
+    for (protocol, answer, ok, words) in [
+        ("http/protobuf", Answer::Ok, true, "metrics"),
+        ("grpc", Answer::Ok, true, "metrics"),
+        ("http/protobuf", Answer::Http(404, None), false, "metrics = false"),
+        ("grpc", Answer::grpc(tonic::Code::Unimplemented), false, "metrics = false"),
+        ("http/protobuf", Answer::Http(401, None), false, "Check the key"),
+    ] {
+        let sink = Sink::answering(&[]).await;
+        sink.answer_metrics(&[answer]);
+        ends(destination(&sink, protocol, "metrics = true"), "metrics", ok, words).await;
+        assert_eq!((sink.seen().len(), sink.metrics().len()), (1, 1));
+    }
+}

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::serve::Listener;
@@ -69,6 +69,8 @@ pub(super) struct Sink {
 struct Inner {
     /// Answers to give in this order. After them, `rule` decides.
     next: Mutex<VecDeque<Answer>>,
+    /// Answers to requests of metrics in order; then yes.
+    next_metrics: Mutex<VecDeque<Answer>>,
     rule: Box<Rule>,
     seen: Mutex<Vec<Seen>>,
 }
@@ -82,6 +84,7 @@ pub(super) struct Seen {
     pub(super) answer: Answer,
     pub(super) key: Option<String>,
     pub(super) gzip: bool,
+    pub(super) is_metrics: bool,
 }
 
 impl Sink {
@@ -116,19 +119,37 @@ impl Sink {
     ) -> (Arc<Inner>, Router) {
         let inner = Arc::new(Inner {
             next: Mutex::new(answers.iter().cloned().collect()),
+            next_metrics: Mutex::default(),
             rule: Box::new(rule),
             seen: Mutex::new(Vec::new()),
         });
         let router = Router::new()
             .route("/v1/traces", post(answer))
             .route("/opentelemetry.proto.collector.trace.v1.TraceService/Export", post(answer))
+            .route("/v1/metrics", post(answer))
+            .route("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", post(answer))
             .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(Arc::clone(&inner));
         (inner, router)
     }
 
+    /// Requests of spans.
     pub(super) fn seen(&self) -> Vec<Seen> {
-        self.inner.seen.lock().unwrap().clone()
+        let mut all = self.inner.seen.lock().unwrap().clone();
+        all.retain(|seen| !seen.is_metrics);
+        all
+    }
+
+    /// Requests of metrics.
+    pub(in crate::export) fn metrics(&self) -> Vec<Seen> {
+        let mut all = self.inner.seen.lock().unwrap().clone();
+        all.retain(|seen| seen.is_metrics);
+        all
+    }
+
+    /// Answers the next requests of metrics so.
+    pub(in crate::export) fn answer_metrics(&self, answers: &[Answer]) {
+        self.inner.next_metrics.lock().unwrap().extend(answers.iter().cloned());
     }
 
     /// Names of the accepted spans, in the order of their arrival.
@@ -150,7 +171,13 @@ pub(super) fn names(request: &ExportTraceServiceRequest) -> Vec<String> {
     scopes.flat_map(|scope| &scope.spans).map(|span| span.name.clone()).collect()
 }
 
-async fn answer(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(inner): State<Arc<Inner>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let is_metrics = uri.path().contains("etrics");
     let is_grpc = headers["content-type"] == "application/grpc";
     assert!(is_grpc || headers["content-type"] == "application/x-protobuf", "{headers:?}");
     let key = headers.get("x-key").map(|value| value.to_str().unwrap().to_owned());
@@ -164,9 +191,13 @@ async fn answer(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes
         (false, true) => unpacked(&body),
         (false, false) => body.to_vec(),
     };
-    let planned = inner.next.lock().unwrap().pop_front();
-    let answer = planned.unwrap_or_else(|| (inner.rule)(&decode(&body)));
-    let seen = Seen { at: Instant::now(), body, answer: answer.clone(), key, gzip };
+    let answer = if is_metrics {
+        inner.next_metrics.lock().unwrap().pop_front().unwrap_or(Answer::Ok)
+    } else {
+        let planned = inner.next.lock().unwrap().pop_front();
+        planned.unwrap_or_else(|| (inner.rule)(&decode(&body)))
+    };
+    let seen = Seen { at: Instant::now(), body, answer: answer.clone(), key, gzip, is_metrics };
     inner.seen.lock().unwrap().push(seen);
     match answer {
         Answer::Ok => success(is_grpc, gzip, 0),

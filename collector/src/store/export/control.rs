@@ -44,6 +44,10 @@ pub(crate) fn set_stopped(
             "UPDATE export_position SET stopped = ?2, not_before_ns = 0 WHERE destination = ?1",
             params![destination, stopped],
         )?;
+        db.execute(
+            "UPDATE export_points SET not_before_ns = 0 WHERE destination = ?1",
+            [destination],
+        )?;
         Ok(changed > 0)
     })
 }
@@ -82,7 +86,7 @@ pub(crate) fn remove(path: &Path, destination: &str) -> Result<bool, OpenError> 
     change(path, |db| {
         let tx = db.unchecked_transaction()?;
         let mut changed = 0;
-        for table in ["export_position", "export_batch", "export_loss"] {
+        for table in ["export_position", "export_batch", "export_loss", "export_points"] {
             let sql = format!("DELETE FROM {table} WHERE destination = ?1");
             changed += tx.execute(&sql, [destination])?;
         }

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use hookspan_core::Timestamp;
-use hookspan_view::health::DestinationHealth;
+use hookspan_view::health::{DestinationHealth, MetricsHealth};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::points::{self, PointsRow};
 use super::types::LossReason;
 use super::{head, rows};
 
@@ -37,6 +38,8 @@ pub(crate) struct DestinationRow {
     pub lost: Vec<(String, u64)>,
     /// The last loss.
     pub last_loss: Option<LastLoss>,
+    /// Its metrics, if it is sent any.
+    pub metrics: Option<PointsRow>,
 }
 
 /// The last time a destination lost spans.
@@ -73,6 +76,22 @@ impl DestinationRow {
             queued: self.queued,
             delivered: self.delivered,
             lost: self.lost,
+            metrics: self.metrics.map(PointsRow::health),
+        }
+    }
+}
+
+impl PointsRow {
+    /// The same as pages show it.
+    fn health(self) -> MetricsHealth {
+        MetricsHealth {
+            state: self.state,
+            last_ok: self.last_ok_ns.map(Timestamp),
+            last_error: self.last_error,
+            advice: self.advice,
+            delivered: self.delivered,
+            lost: self.lost,
+            left_out: self.left_out,
         }
     }
 }
@@ -124,11 +143,13 @@ pub(crate) fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationR
                 delivered: rows::count(row, 5)?,
                 lost: Vec::new(),
                 last_loss: None,
+                metrics: None,
             })
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     for row in &mut all {
         add_losses(db, row)?;
+        row.metrics = points::row(db, &row.name)?;
     }
     Ok(all)
 }

@@ -10,6 +10,7 @@
 mod control;
 mod health;
 mod losses;
+mod points;
 mod types;
 
 use std::path::Path;
@@ -23,6 +24,7 @@ use super::open::{self, OpenError};
 use super::rows::{self, signed};
 pub(crate) use control::{remove, replay, set_stopped, switch_off_others};
 pub(crate) use health::{DestinationRow, destinations};
+pub(crate) use points::{PointsPosition, PointsRow, StoredPoints, keep_points};
 pub(crate) use types::{
     Batch, DestinationState, Held, Loss, LossReason, Position, Setback, StartAt,
 };

@@ -109,6 +109,7 @@ fn delete_session(
         sketches.take_back(db, &counted)?;
     }
     clear_answers(db, id)?;
+    clear_points(db)?;
     for (row, span) in &spans {
         // A request that contains the span is built again without it. The same is done with all stored requests of its
         // destination, because the export position records only the last place that was built.
@@ -153,6 +154,17 @@ fn clear_answers(db: &Connection, root: i64) -> rusqlite::Result<()> {
          WHERE last_error IS NOT NULL AND attempts > 0 AND built_seq >= (SELECT first FROM own)"
     ))?
     .execute((root, ANSWER_DELETED))
+    .map(drop)
+}
+
+/// Removes stored requests of metrics, which are then built again, and the receivers' last answers about them. A request counts many
+/// sessions, may name custom tools of each, and holds ids of spans.
+fn clear_points(db: &Connection) -> rusqlite::Result<()> {
+    db.prepare_cached("UPDATE export_points SET body = NULL WHERE body IS NOT NULL")?.execute([])?;
+    db.prepare_cached(
+        "UPDATE export_points SET last_error = ?1 WHERE last_error IS NOT NULL AND attempts > 0",
+    )?
+    .execute([ANSWER_DELETED])
     .map(drop)
 }
 

@@ -96,8 +96,12 @@ const EXPORTER = { ok: ["✓", "good"], retry: ["↻", "warn"], paused: ["‖", 
 function Exporter({ one, reload }) {
   const [icon, tone] = EXPORTER[one.state] ?? ["?", "dim"];
   const lost = Object.entries(one.lost).filter(([, n]) => n > 0);
-  const words = [one.last_error, one.advice, one.losing && one.last_loss].filter(Boolean).join(" ");
-  return html`<tr class=${tone === "bad" || tone === "warn" || one.losing ? "row-bad" : ""}><td>${visible(one.name)}</td><td class="dim">${visible(one.endpoint_host)}</td>
+  const metrics = one.metrics && one.metrics.state !== "ok" ? one.metrics : null;
+  const words = [
+    one.last_error, one.advice, one.losing && one.last_loss,
+    metrics && `Metrics ${metrics.state}: ${metrics.last_error ?? ""} ${metrics.advice ?? ""}`,
+  ].filter(Boolean).join(" ");
+  return html`<tr class=${tone === "bad" || tone === "warn" || one.losing || metrics ? "row-bad" : ""}><td>${visible(one.name)}</td><td class="dim">${visible(one.endpoint_host)}</td>
     <td class=${tone}>${icon} ${visible(one.state)}</td><td class="r">${one.last_ok_us === null ? "never" : html`<${Age} since=${one.last_ok_us} suffix=" ago" />`}</td>
     <td class="r num">${one.delivered.toLocaleString("en")}</td><td class="r num">${one.queued.toLocaleString("en")}</td>
     <td class=${lost.length ? "r num bad" : "r dim"}>${lost.length ? lost.map(([name, n]) => `${name} ${n}`).join(", ") : "0"}</td>
