@@ -5,7 +5,7 @@
 //! open delegation: one with equal type and task, else with equal task, else with equal type, else the only open one.
 //! Among equals the duration decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::correlate::delegation::{Delegation, plain_type};
 use crate::correlate::fact::Fact;
@@ -45,6 +45,11 @@ pub(crate) fn resolve(facts: &[&Fact]) -> Resolved {
         {
             matching.proven.insert(subagent, call);
         }
+        if let EventKind::SubagentStart(agent) | EventKind::SubagentStop(agent) = &fact.kind {
+            let is_stop = matches!(fact.kind, EventKind::SubagentStop(_));
+            let call = agent.call.as_deref().filter(|_| is_stop);
+            matching.own.extend([agent.id.as_deref(), call].into_iter().flatten());
+        }
     }
     for fact in facts {
         matching.take(fact);
@@ -69,6 +74,8 @@ struct Told<'a> {
     begun: Timestamp,
     announced: bool,
     over: bool,
+    /// Its subagent's hooks name it by the call's id, so a hook with another id describes another delegation.
+    owned: bool,
 }
 
 #[derive(Default)]
@@ -77,6 +84,8 @@ struct Matching<'a> {
     by_id: BTreeMap<&'a str, usize>,
     /// Calls by the subagent that their result names.
     proven: BTreeMap<&'a str, &'a str>,
+    /// Ids of subagents, and of calls that a stop names.
+    own: BTreeSet<&'a str>,
     /// Delegations before this index have ended.
     over: usize,
     resolved: Resolved,
@@ -111,6 +120,7 @@ impl<'a> Said<'a> {
             begun,
             announced: false,
             over: false,
+            owned: false,
         }
     }
 
@@ -119,6 +129,10 @@ impl<'a> Said<'a> {
         let differ =
             |one: Option<&str>, other: Option<&str>| one.zip(other).is_some_and(|(a, b)| a != b);
         if differ(self.call, told.call) || differ(self.subagent, told.subagent) {
+            return None;
+        }
+        let has_id = self.call.is_some() || self.subagent.is_some();
+        if told.owned && has_id {
             return None;
         }
         let same = |one: bool, other: bool, equal: bool| (one && other).then_some(equal);
@@ -186,6 +200,7 @@ impl<'a> Matching<'a> {
             begun: fact.at,
             announced: false,
             over: false,
+            owned: self.own.contains(key),
         });
         self.by_id.insert(key, at);
         Some(at)

@@ -32,7 +32,8 @@ impl<'a> Candidate<'a> {
         let end = match (delegation.stop, over) {
             (Some(stop), Some(over)) if stop.since(over) > parent.session_idle_ns => over,
             (Some(stop), _) => stop,
-            (None, over) => over.unwrap_or(Timestamp(i64::MAX)),
+            // Where nothing ends it, a child that begins after the session would have ended is another's.
+            (None, over) => over.unwrap_or(start.plus(parent.session_idle_ns)),
         };
         Some(Self { parent: &parent.id, key, delegation, start, end })
     }

@@ -10,7 +10,7 @@ use crate::correlate::conversation::{Conversation, MAX_REPEATS};
 use crate::correlate::evidence::is_repeat;
 use crate::correlate::fact::Fact;
 use crate::correlate::sealed_turns::{Sealed, numbered};
-use crate::correlate::tool_call::{self, tool_facts};
+use crate::correlate::turn_end::OpenCalls;
 use crate::correlate::turn_layout::{Opened, Placed, Turn};
 use crate::model::config::Config;
 use crate::model::event::EventKind;
@@ -88,16 +88,10 @@ impl Conversation {
         let id: Option<Box<str>> = self.call_of(fact).map(Into::into);
         let is_stop = matches!(fact.kind, EventKind::Stop(_));
         let is_start = matches!(fact.kind, EventKind::ToolStart(_));
-        let is_read = matches!(fact.kind, EventKind::FileRead(_));
-        let is_part = !is_read && tool_facts(&fact.kind).is_some();
-        let opens = is_start || tool_call::is_start(&fact.kind);
         let generation = match self.place(index, config) {
             Place::In(turn) => {
                 let open = &mut self.placed.turns[turn];
                 open.last = open.last.max(at);
-                if is_part {
-                    open.waits = opens;
-                }
                 if is_stop && open.closed.is_none() {
                     open.closed = Some(at);
                 }
@@ -121,8 +115,7 @@ impl Conversation {
                     loose: vec![index],
                 };
                 let prompt = matches!(fact.kind, EventKind::Prompt(_)).then_some(index);
-                let (closed, waits) = (is_stop.then_some(at), is_part && opens);
-                let open = Opened { last: at, closed, prompt, waits };
+                let open = Opened { last: at, closed: is_stop.then_some(at), prompt };
                 let place = self.turns.partition_point(|other| other.start <= at);
                 self.turns.insert(place, turn);
                 self.placed.turns.insert(place, open);
@@ -255,9 +248,7 @@ impl Conversation {
             return Place::In(at);
         }
         let is_open = |at: usize| {
-            let last = self.last_before(at, fact.at);
-            let longer = if opened[at].waits { config.session_idle_ns } else { 0 };
-            fact.at.since(last) <= config.generation_idle_ns.max(longer)
+            self.is_awake(at, fact.at, config)
                 && opened[at].closed.is_none_or(|at| fact.at.since(at) <= config.settle_delay_ns)
                 && !self.ended_between(turns[at].start, fact.at, config)
         };
@@ -270,6 +261,16 @@ impl Conversation {
             return Place::In(before);
         }
         if opens_turn(&fact.kind) { Place::Opens } else { Place::Outside }
+    }
+
+    /// Whether a turn is not idle yet at `at`. It waits longer while a call is open, whether or not the call's hooks name the
+    /// turn.
+    fn is_awake(&self, turn: usize, at: Timestamp, config: &Config) -> bool {
+        let last = self.last_before(turn, at);
+        let silence = at.since(last);
+        silence <= config.generation_idle_ns
+            || silence <= config.session_idle_ns
+                && OpenCalls::of(&self.facts(&self.turns[turn])).is_any_at(last)
     }
 
     /// The last fact of an open turn that is not after `at`.
@@ -293,14 +294,14 @@ impl Conversation {
         let synthetic = self.sealed.is_numbered(generation);
         let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
         let closed = stop.map(|fact| fact.at);
-        Some((turn, Opened { last: start, closed, prompt: None, waits: false }))
+        Some((turn, Opened { last: start, closed, prompt: None }))
     }
 
     fn reopened(&self, generation: &Arc<str>, sealed: &Sealed) -> (Turn, Opened) {
         let is_ours = sealed.turns() == 1 && self.sealed.is_numbered(generation);
         let (start, synthetic) = (sealed.first, is_ours);
         let turn = Turn { generation: generation.clone(), synthetic, start, loose: Vec::new() };
-        (turn, Opened { last: sealed.last, closed: sealed.closed, prompt: None, waits: false })
+        (turn, Opened { last: sealed.last, closed: sealed.closed, prompt: None })
     }
 }
 

@@ -92,13 +92,13 @@ pub(crate) fn close(
 }
 
 /// Periods in which calls were open. A turn waits for them.
-struct OpenCalls {
+pub(super) struct OpenCalls {
     /// Beginning and end.
     calls: Vec<(Timestamp, Option<Timestamp>)>,
 }
 
 impl OpenCalls {
-    fn of(facts: &[&Fact]) -> Self {
+    pub(super) fn of(facts: &[&Fact]) -> Self {
         let tools: Vec<&Fact> =
             facts.iter().copied().filter(|fact| tool_facts(&fact.kind).is_some()).collect();
         let calls = pair(&tools);
@@ -113,11 +113,16 @@ impl OpenCalls {
         self.calls.iter().filter(open).map(|(_, over)| *over)
     }
 
+    /// Whether a call is open at `at`.
+    pub(super) fn is_any_at(&self, at: Timestamp) -> bool {
+        self.at(at).next().is_some()
+    }
+
     /// After `at`, the turn is idle once nothing has happened for this long.
     fn idle_after(&self, at: Timestamp, config: &Config) -> i64 {
-        match self.at(at).next() {
-            Some(_) => config.session_idle_ns.max(config.generation_idle_ns),
-            None => config.generation_idle_ns,
+        match self.is_any_at(at) {
+            true => config.session_idle_ns.max(config.generation_idle_ns),
+            false => config.generation_idle_ns,
         }
     }
 

@@ -36,6 +36,4 @@ pub(crate) struct Opened {
     pub(super) closed: Option<Timestamp>,
     /// Index of the loose prompt that opened it.
     pub(super) prompt: Option<usize>,
-    /// Whether the turn's last loose hook opened a call. Then the turn waits for the end of that call.
-    pub(super) waits: bool,
 }

@@ -1,13 +1,13 @@
 //! Plays generated sessions in every way in which a stream can arrive; the example `stories` plays hundreds of
 //! thousands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hookspan_core::{
     Config, Event, Hook, SessionParts, Span, SpanKind, Timestamp, TurnSummary, Value, normalise,
 };
 
-use crate::accounting::{copies, shown};
+use crate::accounting::{copies, sent, shown};
 use crate::support::{Player, Store, fold, render};
 use crate::truth::score;
 use crate::world::{Dice, Flavor, Surface, World, make};
@@ -55,11 +55,26 @@ fn whole(world: &World) -> Result<Store, String> {
 /// Checks that every hook is visible in exactly one span. A hook may instead count as a copy if it equals another one
 /// shortly before. `again` is the number of hooks that repeat another hook in other words.
 fn accounted(store: &Store, hooks: &[Hook], again: usize) -> Verdict {
-    let (shown, sent) = (shown(store), hooks.len() - again);
-    if shown == sent || (shown < sent && sent - shown <= copies(hooks)) {
+    let (shown, sent) = (shown(store), sent(hooks));
+    let (of_shown, of_sent) = (shown.values().sum::<usize>(), hooks.len() - again);
+    if of_shown == of_sent || (of_shown < of_sent && of_sent - of_shown <= copies(hooks)) {
         return Ok(());
     }
-    Err(format!("{shown} of {sent} hooks are shown\n{}", render(store)))
+    let count =
+        |of: &BTreeMap<String, usize>, name: &str| of.get(name).copied().unwrap_or_default();
+    let differ = |name: &&String| count(&shown, name) != count(&sent, name);
+    let names: BTreeSet<&String> = shown.keys().chain(sent.keys()).filter(differ).collect();
+    let differences: Vec<String> = names
+        .into_iter()
+        .map(|name| format!("{} of {} {name}", count(&shown, name), count(&sent, name)))
+        .collect();
+    let differences = differences.join(", ");
+    let bodies: String = hooks
+        .iter()
+        .map(|hook| format!("{} {}\n", hook.observed_at.0, String::from_utf8_lossy(&hook.body)))
+        .collect();
+    let shown = render(store);
+    Err(format!("{of_shown} of {of_sent} hooks are shown ({differences})\n{bodies}{shown}"))
 }
 
 /// Checks that the spans stay the same if hooks are shuffled, arrive in pieces, survive a restart, and (if `twice`)

@@ -265,8 +265,12 @@ fn alone(
     let repeats = |at: &&usize| {
         let call = &calls[**at];
         let other = if is_start(&fact.kind) { call.before } else { call.after };
-        (**at < generic && call.pre.is_some() && call.overlaps(fact.at) && other.is_some())
-            || other.is_some_and(|other| is_repeat(other, fact))
+        let Some(other) = other else { return false };
+        let within = **at < generic && call.pre.is_some() && call.overlaps(fact.at);
+        let within = within && !is_start(&fact.kind);
+        // Two durations are two calls.
+        (within && same_duration(Call::measured(Some(other)), tool.duration_ms) != Some(false))
+            || is_repeat(other, fact)
     };
     if equals.iter().filter(is_one).any(|at| repeats(&at)) { Found::Repeat } else { Found::New }
 }
