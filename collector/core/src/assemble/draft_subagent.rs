@@ -133,7 +133,7 @@ impl<'a> Tree<'a> {
         agent: Agent<'a>,
         frame: Frame,
     ) {
-        let alive = last_life(world, conversation, &agent.key);
+        let alive = last_life(world, conversation, &agent.key, frame);
         let begun = agent.start.or(agent.stop).map_or(frame.alive, |(fact, _)| fact.at);
         let frame = outlive(frame, (agent.over(), alive), false, begun);
         let found = children_by_key(world, conversation, &agent.key);
@@ -247,10 +247,39 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The time of the last fact of a delegation's children.
-fn last_life(world: World<'_>, conversation: &Conversation, key: &str) -> Option<Timestamp> {
-    let children = children_by_key(world, conversation, key);
-    children.filter_map(|child| lifetime(world, child, base(key))).map(|(_, last)| last).max()
+/// The time of the last fact of a delegation's children, at any depth: who waits for a child works as long as the child.
+/// Nobody asks while the turn is open.
+fn last_life(
+    world: World<'_>,
+    conversation: &Conversation,
+    key: &str,
+    frame: Frame,
+) -> Option<Timestamp> {
+    if frame.settle.is_none() && !frame.detached {
+        return None;
+    }
+    last_life_at(world, conversation, key, 0)
+}
+
+fn last_life_at(
+    world: World<'_>,
+    conversation: &Conversation,
+    key: &str,
+    depth: u32,
+) -> Option<Timestamp> {
+    let life = |child: &Conversation| {
+        let own = lifetime(world, child, base(key)).map(|(_, last)| last);
+        if depth >= MAX_DEPTH || own.is_none() {
+            return own;
+        }
+        let keys = child.delegations.keys();
+        let delegated = keys.filter_map(|key| last_life_at(world, child, key, depth + 1));
+        let loose = child.turns.iter().flat_map(|turn| {
+            loose_children(world, child, &turn.generation).map(Conversation::last_sign)
+        });
+        own.max(delegated.max()).max(loose.max())
+    };
+    children_by_key(world, conversation, key).filter_map(life).max()
 }
 
 /// The frame of a delegating call.
@@ -261,7 +290,7 @@ fn outlive_turn(
     background: Option<bool>,
     frame: Frame,
 ) -> Frame {
-    let alive = last_life(world, owner, agent.map_or(&*call.key, |agent| &agent.key));
+    let alive = last_life(world, owner, agent.map_or(&*call.key, |agent| &agent.key), frame);
     let over = call.ended().or(agent.and_then(Agent::over));
     outlive(frame, (over, alive), background == Some(true), call.first())
 }

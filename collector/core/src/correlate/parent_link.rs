@@ -329,7 +329,7 @@ fn guess(conversations: &Conversations, linked: &mut Linked, taken: &mut Taken) 
         }
     }
     guesses.sort_by(|a, b| (a.child.first, &a.child.id).cmp(&(b.child.first, &b.child.id)));
-    decide(&mut guesses, linked, taken);
+    decide(conversations, &mut guesses, linked, taken);
     for Guess { child, open, fits, .. } in guesses.iter().filter(|guess| !guess.fits.is_empty()) {
         undecided(conversations, child, open, (fits.len(), fits), linked);
     }
@@ -346,7 +346,12 @@ fn of_worktree(child: &Conversation, names: &BTreeMap<Option<&Arc<str>>, usize>)
 
 /// Assigns delegations to children. A child for which only one delegation fits gets it. The delegation then fits no
 /// other child, and this may leave only one for another child. Of several such children the first is next.
-fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
+fn decide(
+    conversations: &Conversations,
+    guesses: &mut [Guess<'_>],
+    linked: &mut Linked,
+    taken: &mut Taken,
+) {
     let mut wanted: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
     for (index, Guess { workspace, fits, .. }) in guesses.iter().enumerate() {
         for &fit in fits {
@@ -356,6 +361,7 @@ fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
     let mut todo: BTreeSet<usize> = (0..guesses.len()).collect();
     while let Some(index) = todo.pop_first() {
         let Guess { child, open, workspace, fits } = &mut guesses[index];
+        fits.retain(|&at| runs(conversations, &linked.links, open.get(at).parent, child.first));
         if !narrow(child, open, fits) {
             continue;
         }
@@ -377,6 +383,26 @@ fn decide(guesses: &mut [Guess<'_>], linked: &mut Linked, taken: &mut Taken) {
             }
         }
     }
+}
+
+/// Whether the delegations above `conversation` were open at `at`, as far as its ancestors are known. What a subagent delegated
+/// ends with the subagent.
+fn runs(
+    conversations: &Conversations,
+    links: &Links,
+    conversation: &Arc<str>,
+    at: Timestamp,
+) -> bool {
+    let above = |link: &&Link| links.get(&link.parent);
+    let mut links = std::iter::successors(links.get(conversation), above).take(32);
+    links.all(|link| {
+        let parent = conversations.get(&link.parent);
+        let key = link.key_at(at).filter(|key| turn_of_key(key).is_none());
+        let known = parent
+            .zip(key)
+            .and_then(|(parent, key)| Candidate::of(parent, key, parent.delegations.get(key)?));
+        known.is_none_or(|delegation| at <= delegation.end)
+    })
 }
 
 /// Records that several delegations fit a child. If all of them have one parent, or lie below one root, the child is

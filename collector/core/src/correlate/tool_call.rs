@@ -40,6 +40,11 @@ impl<'a> Call<'a> {
         self.hooks().find_map(|hook| tool_facts(&hook.kind).and_then(&get))
     }
 
+    /// The facts of the first hook that has the input, because an end may lack it; otherwise those of the first hook.
+    pub(crate) fn said(&self) -> Option<&'a ToolFacts> {
+        self.find(|tool| (tool.content != 0).then_some(tool)).or_else(|| self.find(Some))
+    }
+
     /// The duration that the call's hooks report. If the call went through another tool: the call's own duration.
     pub(crate) fn duration_ms(&self) -> Option<f64> {
         let is_wrapped = self.find(|tool| tool.more()?.wrapped.then_some(())).is_some();

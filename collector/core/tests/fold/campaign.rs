@@ -49,7 +49,15 @@ fn whole(world: &World) -> Result<Store, String> {
     if score.is_right() {
         return accounted(&store, &world.hooks, world.again).map(|()| store);
     }
-    Err(format!("the whole stream: {score:#?}\n{}", render(&store)))
+    let (bodies, shown) = (bodies(&world.hooks), render(&store));
+    Err(format!("the whole stream: {score:#?}\n{bodies}{shown}"))
+}
+
+/// The hooks themselves, a line each.
+fn bodies(hooks: &[Hook]) -> String {
+    let line =
+        |hook: &Hook| format!("{} {}\n", hook.observed_at.0, String::from_utf8_lossy(&hook.body));
+    hooks.iter().map(line).collect()
 }
 
 /// Checks that every hook is visible in exactly one span. A hook may instead count as a copy if it equals another one
@@ -69,11 +77,7 @@ fn accounted(store: &Store, hooks: &[Hook], again: usize) -> Verdict {
         .map(|name| format!("{} of {} {name}", count(&shown, name), count(&sent, name)))
         .collect();
     let differences = differences.join(", ");
-    let bodies: String = hooks
-        .iter()
-        .map(|hook| format!("{} {}\n", hook.observed_at.0, String::from_utf8_lossy(&hook.body)))
-        .collect();
-    let shown = render(store);
+    let (bodies, shown) = (bodies(hooks), render(store));
     Err(format!("{of_shown} of {of_sent} hooks are shown ({differences})\n{bodies}{shown}"))
 }
 

@@ -48,7 +48,7 @@ type Places = BTreeMap<ToolClass, Vec<usize>>;
 fn indexes(calls: &[Call<'_>], from: usize, to: usize, is: impl Fn(&Call<'_>) -> bool) -> Places {
     let mut places = Places::new();
     for at in (from..to).filter(|&at| is(&calls[at])) {
-        let class = calls[at].find(Some).map_or(ToolClass::Other, |tool| family(tool.class));
+        let class = calls[at].said().map_or(ToolClass::Other, |tool| family(tool.class));
         places.entry(class).or_default().push(at);
     }
     places.values_mut().for_each(|list| list.sort_by_key(|&at| calls[at].first()));
@@ -172,7 +172,7 @@ fn other_half(end: &Call<'_>, call: &Call<'_>) -> Option<Found> {
 
 /// A call of the specific layer and one of the generic layer: one lies inside the other.
 fn other_layer(part: &Call<'_>, call: &Call<'_>) -> Option<Found> {
-    let (own, tool) = (part.find(Some)?, call.find(Some)?);
+    let (own, tool) = (part.said()?, call.said()?);
     let content = same_content(own, tool);
     if collide(part, call) {
         return None;

@@ -26,7 +26,7 @@ pub(super) fn add<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
     let mut pathless: Vec<usize> = Vec::new();
     let mut lone_posts: Vec<usize> = Vec::new();
     for (at, call) in calls.iter().enumerate() {
-        let Some(tool) = call.find(Some) else { continue };
+        let Some(tool) = call.said() else { continue };
         by_content.entry((family(tool.class), tool.content)).or_default().push(at);
         if family(tool.class) == ToolClass::Edit && call.find(|tool| tool.path.as_ref()).is_none() {
             pathless.push(at);
@@ -75,7 +75,7 @@ pub(super) fn add<'a>(facts: &[&'a Fact], calls: &mut Vec<Call<'a>>) {
 fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) -> Option<usize> {
     let free = |at: &&usize| {
         let call = &calls[**at];
-        !call.has(&fact.kind) && call.find(Some).is_none_or(|other| may_be_one(other, tool))
+        !call.has(&fact.kind) && call.said().is_none_or(|other| may_be_one(other, tool))
     };
     let equal_length = |at: &&usize| {
         same_duration(tool.duration_ms, Call::measured(calls[**at].post)) == Some(true)
@@ -251,7 +251,7 @@ fn alone(
     calls: &[Call<'_>],
     generic: usize,
 ) -> Found {
-    let is_one = |at: &&usize| calls[**at].find(Some).is_none_or(|other| may_be_one(other, tool));
+    let is_one = |at: &&usize| calls[**at].said().is_none_or(|other| may_be_one(other, tool));
     let free = |at: &&usize| !calls[**at].has(&fact.kind);
     // A start never belongs to a call whose end came before it.
     let fits = |at: &&usize| {
