@@ -25,6 +25,8 @@ mod signals;
 mod damaged;
 /// Figures for single inputs that were once handled wrongly, or that other programs send.
 mod figures;
+/// The repository of a workspace, as Git changes it during turns.
+mod repository;
 /// The outcome of sessions, the digest, and what runs now, in a terminal.
 mod terminal;
 /// Nothing happens.

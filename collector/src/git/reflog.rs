@@ -27,13 +27,23 @@ fn made(line: &str, since: i64) -> Option<&str> {
     let (rest, _zone) = who.rsplit_once(' ')?;
     let (_, seconds) = rest.rsplit_once(' ')?;
     let at: i64 = seconds.parse().ok()?;
+    (is_made(what) && at >= since && is_commit(new)).then_some(new)
+}
+
+/// Whether a step of the reflog makes a commit. `pull` merges or rebases; its own words stand before the step:
+/// `pull --rebase origin main (pick): subject`.
+fn is_made(what: &str) -> bool {
     let (verb, subject) = what.split_once(':').unwrap_or((what, ""));
-    let is_made = ["commit", "cherry-pick", "revert", "am", "rebase (", "rebase -i ("]
-        .iter()
-        .any(|made| verb.starts_with(made))
-        && !["start)", "finish)", "abort)", "checkout"].iter().any(|end| verb.contains(end))
-        || verb.starts_with("merge ") && !subject.trim_start().starts_with("Fast-forward");
-    (is_made && at >= since && is_commit(new)).then_some(new)
+    let (command, step) = verb.split_once(" (").unwrap_or((verb, ""));
+    let step = step.trim_end_matches(')');
+    match command.split(' ').next() {
+        Some("commit" | "cherry-pick" | "revert" | "am") => true,
+        Some("rebase" | "pull") if !step.is_empty() => {
+            !matches!(step, "start" | "finish" | "abort") && !step.starts_with("checkout")
+        }
+        Some("merge" | "pull") => subject.trim_start().starts_with("Merge made"),
+        _ => false,
+    }
 }
 
 /// Whether a word is the full name of a commit, in either of Git's hashes.
@@ -66,11 +76,15 @@ mod tests {
             line('4', 108, "cherry-pick: y"),
             line('5', 109, "pull: Fast-forward"),
             line('4', 110, "commit: y"),
-            line('6', 111, "clone: from https://user:secret@git.example/o/r"),
+            line('6', 110, "pull origin main: Merge made by the 'ort' strategy."),
+            line('7', 110, "pull --rebase origin main (start): checkout 0123abc"),
+            line('8', 110, "pull --rebase origin main (pick): z"),
+            line('9', 110, "pull (finish): returning to refs/heads/main"),
+            line('9', 111, "clone: from https://user:secret@git.example/o/r"),
         ]
         .concat();
         let found: String = commits(log.as_bytes(), 100).iter().map(|c| &c[..1]).collect();
-        assert_eq!(found, "bce14");
+        assert_eq!(found, "bce1468");
     }
 
     #[test]
