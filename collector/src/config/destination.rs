@@ -14,6 +14,7 @@ pub(crate) use super::connection::{Connection, Protocol, Secret, Temporality, is
 use super::connection::{check_endpoint, parse_gzip, parse_protocol, timeout};
 use super::mistake::{Mistake, Why};
 use super::otlp_env::{self, Signal};
+use super::person;
 use super::preset::Preset;
 use super::reference::{Missing, PLAIN_HEADERS, check_headers, client_pem, header_value, read_pem};
 use super::{Config, Environment, OpenInference, Profile};
@@ -50,6 +51,8 @@ pub(crate) struct Destination {
     pub sample: f64,
     /// How metrics are sent; `None`: they are not.
     pub metrics: Option<MetricsExport>,
+    /// Resource attributes of this destination alone: a team, a hashed person.
+    pub attributes: BTreeMap<String, String>,
     /// Link to a span in the destination's own pages. Placeholders such as `{trace_id}` are not replaced yet.
     pub link: Option<String>,
     /// Why the destination cannot be used now: a variable is not set, or a file cannot be read. It is then paused, and
@@ -203,6 +206,13 @@ pub(crate) struct DestinationForm {
     pub client_key: Option<String>,
     /// 0 to 1.
     pub sample: Option<f64>,
+    /// Resource attributes, such as a team's name.
+    #[serde(default)]
+    pub attributes: BTreeMap<String, String>,
+    /// `env:NAME` or `file:PATH` of what names the person; sent as a hash only.
+    pub user: Option<String>,
+    /// `env:NAME` or `file:PATH` of the hash's key.
+    pub user_key: Option<String>,
     /// Whether metrics are sent, too.
     pub metrics: Option<bool>,
     /// URL for metrics over HTTP, where the endpoint's does not tell.
@@ -269,6 +279,7 @@ impl DestinationForm {
             name: self.name.clone(),
             preset: self.preset,
             metrics: self.metrics(env, &connection, &values)?,
+            attributes: person::attributes(self.asked(), env, &mut missing)?,
             connection,
             content,
             redact,
@@ -287,6 +298,11 @@ impl DestinationForm {
             link: self.filled_link(&values)?,
             unready: missing.words(),
         })
+    }
+
+    fn asked(&self) -> person::Asked<'_> {
+        let (user, key) = (self.user.as_deref(), self.user_key.as_deref());
+        person::Asked { attributes: &self.attributes, user, key }
     }
 
     /// How metrics are sent. Other metrics keys without `metrics = true` are a mistake: nothing would be sent.
@@ -480,7 +496,9 @@ impl Destination {
         let secrets = if self.redact { "" } else { ", secrets left in" };
         let (host, content) = (self.endpoint_host(), self.content.as_str());
         let metrics = if self.metrics.is_some() { ", and metrics" } else { "" };
-        format!("{host}, content {content}, paths {paths}{secrets}{metrics}")
+        let user =
+            if self.attributes.contains_key(person::USER) { ", and whose it is" } else { "" };
+        format!("{host}, content {content}, paths {paths}{secrets}{metrics}{user}")
     }
 
     /// Identifies the receiver: the text changes if spans go somewhere else. It does not depend on secrets, so a new key for

@@ -145,6 +145,12 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 #client_key = "/etc/ssl/me.key"
 # Share of sessions that is sent, 0 to 1; a session is sent whole or not at all.
 #sample = 1.0
+# Attributes of this destination's resource, such as a team's name. OTEL_RESOURCE_ATTRIBUTES gives some to every destination.
+#attributes = { "team.name" = "payments" }
+# Whose spans these are, as user.id: what names you, and the key of its hash (128 bits, the same on every machine with this key). What
+# names you never leaves. Unset: nobody is told.
+#user = "env:USER"
+#user_key = "file:/etc/hookspan/user.key"
 # Metrics beside the spans: durations and tokens as exponential histograms, and hookspan's own state. docs/attributes.md lists them.
 #metrics = false
 # URL for metrics over HTTP; unset: `endpoint` with /v1/metrics for its /v1/traces.

@@ -30,6 +30,18 @@ pub enum Why {
     /// The preset's receiver does not accept gRPC.
     #[error("{0} takes http/protobuf only")]
     HttpOnly(&'static str),
+    /// An attribute that hookspan sets itself, or that is too long.
+    #[error(
+        "write up to 32 attributes of letters, digits, dots, dashes and slashes, with values of up to 256 bytes; names that begin \
+         with telemetry.sdk, service.instance, user, enduser or hookspan are set by hookspan"
+    )]
+    Attribute,
+    /// A person without a key.
+    #[error("set user_key as well: a hash without a key could be guessed from a list of names")]
+    UserKey,
+    /// A key without a person.
+    #[error("nothing is hashed without user")]
+    UserAlone,
     /// The preset's receiver takes spans only.
     #[error(
         "{0} takes traces only; leave metrics out, or add a second destination for them, such as an OpenTelemetry Collector"

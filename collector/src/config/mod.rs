@@ -7,6 +7,7 @@ mod file;
 mod global;
 pub(crate) mod listen;
 pub(crate) mod paths;
+pub(crate) mod person;
 mod place;
 mod print;
 mod connection;

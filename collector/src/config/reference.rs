@@ -78,6 +78,18 @@ pub(in crate::config) fn header_value(
     Err(Problem::Wrong(Why::PlainSecret.at(key())))
 }
 
+/// A value that must not stand in the file.
+pub(in crate::config) fn secret(
+    key: &str,
+    text: &str,
+    env: &Environment,
+) -> Result<String, Problem> {
+    match reference(text, env) {
+        Some(value) => value.map_err(|why| Problem::Missing(why.at(key))),
+        None => Err(Problem::Wrong(Why::PlainSecret.at(key))),
+    }
+}
+
 fn reference(text: &str, env: &Environment) -> Option<Result<String, Why>> {
     if let Some(key) = text.strip_prefix("env:") {
         let value = env.var(key).map(str::to_owned);

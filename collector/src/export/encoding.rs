@@ -32,6 +32,8 @@ pub(crate) struct Encoding {
     pub langfuse: bool,
     /// Maximum number of bytes of content in one attribute.
     pub content_max_bytes: usize,
+    /// The hash of the person, where the destination is told.
+    pub user: Option<String>,
     /// Attributes of every resource.
     pub resource: ResourceBase,
     /// Prices of tokens. Used by the profile that sends costs.

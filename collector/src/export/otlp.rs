@@ -28,6 +28,7 @@ use super::resource::{ResourceBase, ResourceKey};
 use super::value::key_value;
 use super::{private_names, strict, view};
 use crate::config::destination::{ContentPolicy, Destination, PathPolicy};
+use crate::config::person;
 use crate::config::preset::Preset;
 use crate::config::{OpenInference, Profile};
 use crate::redaction::Redaction;
@@ -71,7 +72,8 @@ impl Encoding {
             content_max_bytes: destination.content_max_bytes,
             prices: Arc::default(),
             answers_apart: false,
-            resource,
+            user: destination.attributes.get(person::USER).cloned(),
+            resource: resource.with(&destination.attributes),
             redaction: destination.redact.then(|| redaction.clone()),
         }
     }
@@ -94,6 +96,7 @@ impl Encoding {
             content_max_bytes: 32 * 1_024,
             prices: Arc::default(),
             answers_apart: false,
+            user: None,
             resource,
             redaction,
         }

@@ -65,6 +65,12 @@ impl ResourceBase {
         Ok(Self { attributes, more })
     }
 
+    /// The same with a destination's own attributes, which go before those of the environment.
+    pub(super) fn with(mut self, own: &BTreeMap<String, String>) -> Self {
+        self.attributes.extend(own.iter().map(|(key, value)| (key.clone(), value.clone())));
+        self
+    }
+
     /// Removes the release and the system, so that the bytes are the same everywhere.
     #[cfg(test)]
     pub(super) fn pin_for_test(&mut self) {

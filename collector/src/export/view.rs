@@ -3,15 +3,20 @@
 use hookspan_core::SpanKind;
 use hookspan_core::content::Content;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use smol_str::SmolStr;
 
 use super::attribute_list::List;
+use super::hashed::hashed_path;
 use super::strict;
+use super::value::{base_name, value_of};
+use crate::config::destination::{ContentPolicy, PathPolicy};
 use crate::config::{OpenInference, Profile};
 
 const REDACTED: &str = "__REDACTED__";
 
 /// Adds the attributes that the destination is configured to get, computed from those already in the list.
 pub(super) fn add(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
+    whose(list);
     match list.encoding.openinference {
         OpenInference::Off => {}
         OpenInference::Kind => kind(list),
@@ -46,6 +51,47 @@ fn langfuse_text(list: &mut List<'_>, contents: &[&(&'static str, Content)], bud
         };
         let content = strict::plain(key, content);
         list.document(side, &content.text, content.json, budget);
+    }
+}
+
+/// What lists of traces show and filter by: a name, tags, a person. Backends look for them on spans, not in the resource.
+fn whose(list: &mut List<'_>) {
+    let encoding = list.encoding;
+    let is_full = encoding.openinference == OpenInference::Full;
+    if encoding.semconv != Profile::Genai141Strict || !(encoding.langfuse || is_full) {
+        return;
+    }
+    if let Some(user) = &encoding.user {
+        list.text("user.id", user);
+    }
+    if list.span.parent.is_some() {
+        return;
+    }
+    let project = project(list);
+    let surface = list.span.text("hookspan.surface").map(str::to_owned);
+    let tags: Vec<_> = surface.into_iter().chain(project.clone()).map(SmolStr::from).collect();
+    let key = if encoding.langfuse { "langfuse.trace.tags" } else { "tag.tags" };
+    if !tags.is_empty() {
+        list.push(key, value_of(&hookspan_core::Value::StrList(tags)));
+    }
+    if encoding.langfuse
+        && let Some(project) = project
+    {
+        // Otherwise every turn of every project has the same name there.
+        let name = format!("{}: {project}", list.span.plain_name);
+        list.text("langfuse.trace.name", &name);
+    }
+}
+
+/// The folder's name, as the policy for paths lets it out.
+fn project(list: &List<'_>) -> Option<String> {
+    let encoding = list.encoding;
+    let name = base_name(list.span.workspace.as_deref()?);
+    let name = Some(name).filter(|name| !name.is_empty())?;
+    match (encoding.content, encoding.paths) {
+        (ContentPolicy::Off, _) | (_, PathPolicy::Off) => None,
+        (_, PathPolicy::Hash) => Some(hashed_path(name)),
+        (_, PathPolicy::Relative | PathPolicy::Full) => Some(name.to_owned()),
     }
 }
 

@@ -363,6 +363,42 @@ fn langfuse_learns_what_a_span_is() {
 }
 
 #[test]
+fn lists_of_traces_have_a_name_tags_and_a_person() {
+    let mut root = tool();
+    root.parent = None;
+    root.attributes.push(attribute("hookspan.surface", text("cli"), Class::Plain));
+    let strict = Encoding {
+        semconv: Profile::Genai141Strict,
+        user: Some("aa11".to_owned()),
+        ..encoding(ContentPolicy::Metadata)
+    };
+    let langfuse = Encoding { langfuse: true, ..strict.clone() };
+    let shown = encoded(&langfuse, &root);
+    has(&shown, "langfuse.trace.name=execute_tool Shell: acme");
+    has(&shown, "user.id=aa11");
+    assert!(lines(&shown).iter().any(|line| {
+        line.starts_with("langfuse.trace.tags=") && line.contains("cli") && line.contains("acme")
+    }));
+    let phoenix = Encoding { openinference: OpenInference::Full, ..strict.clone() };
+    assert!(lines(&encoded(&phoenix, &root)).iter().any(|line| line.starts_with("tag.tags=")));
+    // A child repeats only the person, and nobody else is told anything.
+    let child = lines(&encoded(&langfuse, &tool()));
+    assert!(child.contains(&"user.id=aa11".to_owned()));
+    assert!(!child.iter().any(|line| line.starts_with("langfuse.trace.")));
+    assert!(!lines(&encoded(&strict, &root)).iter().any(|line| line.starts_with("user.id")));
+    let older = Encoding { semconv: Profile::Genai141, ..langfuse.clone() };
+    assert!(!lines(&encoded(&older, &root)).iter().any(|line| line.starts_with("user.id")));
+    for private in [
+        Encoding { paths: PathPolicy::Off, ..langfuse.clone() },
+        Encoding { paths: PathPolicy::Hash, ..langfuse.clone() },
+        Encoding { content: ContentPolicy::Off, ..langfuse },
+    ] {
+        let told = lines(&encoded(&private, &root)).join("\n");
+        assert!(!told.contains(": acme") && !told.contains("\"acme\""), "{told}");
+    }
+}
+
+#[test]
 fn long_values_are_cut_and_counted() {
     let mut span = tool();
     span.name = "n".repeat(500);
