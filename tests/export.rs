@@ -366,3 +366,23 @@ fn a_destination_is_added_and_the_file_keeps_its_text() {
         "{unknown:?}"
     );
 }
+
+/// A running collector does not read its configuration again, and people are told.
+#[test]
+fn a_configuration_that_is_newer_than_the_collector_is_told() {
+    let world = World::new();
+    let path = world.write_config("[journal]\nsegment_bytes = 1048576\n");
+    let told = |world: &World| {
+        let listed = world.run(&["destinations", "list"]).stderr.contains("restart it");
+        let doctor = world.run(&["doctor", "--json"]).stdout.contains("collector.config_newer");
+        (listed, doctor)
+    };
+    let collector = Collector::start(&world);
+    assert_eq!(told(&world), (false, false));
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}# changed\n")).unwrap();
+    assert_eq!(told(&world), (true, true));
+    drop(collector);
+    let _collector = Collector::start(&world);
+    assert_eq!(told(&world), (false, false));
+}

@@ -159,6 +159,12 @@ fn list(global: &Global, json: bool) -> anyhow::Result<ExitCode> {
     } else {
         print(&describe(&listed, Paint::stdout(&global.env)))?;
     }
+    if status::config_is_newer(global) {
+        note(
+            "The running collector started before the configuration file was written: restart it (`systemctl --user restart hookspan`, or \
+             end it and start it again).",
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,7 +12,7 @@ use crate::dirs::ServeInfo;
 use crate::hooks_json::line::Line;
 use crate::journal::Position;
 use crate::journal::probe::{JournalEnd, Probe, ReadUpTo};
-use crate::status::Status;
+use crate::status::{self, Status};
 use crate::store::{cli as queries, open};
 use crate::text;
 
@@ -49,6 +49,14 @@ pub(super) fn running(status: &Status) -> Finding {
                 .meaning("hooks are kept; nothing is stored, shown or sent until it runs")
         }
     }
+}
+
+/// The running collector read its configuration when it started, and reads it no more.
+pub(super) fn configuration(global: &Global) -> Option<Finding> {
+    let what = "the configuration file was written after the collector had started, so it runs with older settings";
+    let remedy = "restart it (`systemctl --user restart hookspan`, or end it and start it again); no hook is lost meanwhile";
+    status::config_is_newer(global)
+        .then(|| Finding::warning("collector.config_newer", what.to_owned(), remedy.to_owned()))
 }
 
 /// The rights that the running collector has given up. A kernel without Landlock is nobody's fault, so this is never a

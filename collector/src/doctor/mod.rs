@@ -43,6 +43,7 @@ pub(crate) fn examine(global: &Global) -> Vec<Finding> {
     match Status::read(global) {
         Ok(status) => {
             findings.push(collector::running(&status));
+            findings.extend(collector::configuration(global));
             findings.extend(collector::sandbox(global));
             findings.extend(collector::arrival(global, &status, &files.entries, &files.programs));
             findings.extend(database::examine(global, &status));

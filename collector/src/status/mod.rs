@@ -200,6 +200,18 @@ impl Destination {
     }
 }
 
+/// Whether the configuration file was written after the running collector had read it. Then a restart changes something.
+#[must_use]
+pub(crate) fn config_is_newer(global: &Global) -> bool {
+    let started = ServeInfo::running(&global.state).map_or(0, |info| info.started_ns);
+    let written = global.config_file.as_deref().and_then(|path| {
+        let written = std::fs::metadata(path).ok()?.modified().ok()?;
+        i64::try_from(written.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos()).ok()
+    });
+    // A collector of an earlier version does not tell when it started.
+    started > 0 && written.is_some_and(|written| written > started)
+}
+
 /// The size of the database file and its write-ahead log.
 fn database_bytes(state: &StateDir) -> u64 {
     let mut log = state.database().into_os_string();
