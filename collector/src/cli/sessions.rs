@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::Context as _;
 use hookspan_core::outcome::OutcomeWord;
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
+use hookspan_view::item::{OutcomeItem, RepositoryItem, TokenCounts};
 use hookspan_view::source::SessionFilter;
 use hookspan_view::{facet, outcome};
 use serde::Serialize;
@@ -50,7 +51,7 @@ pub(crate) struct Session {
     tool_calls: u64,
     subagents: u64,
     errors: u64,
-    tokens: Tokens,
+    tokens: TokenCounts,
     workspace: Option<String>,
     model: Option<String>,
     surface: &'static str,
@@ -58,83 +59,14 @@ pub(crate) struct Session {
     first_prompt: Option<String>,
     last_error: Option<String>,
     active_ms: i64,
-    repository: Option<Repository>,
-    outcome: Outcome,
-}
-
-/// What came of a session. `words` are those of the API; none where nothing is known.
-#[derive(Debug, Serialize)]
-pub(crate) struct Outcome {
-    words: Vec<&'static str>,
-    edits: u64,
-    tests_passed: u64,
-    tests_failed: u64,
-    pull_request: Option<String>,
-}
-
-impl Outcome {
-    fn of(session: &SessionSummary) -> Self {
-        let work = &session.work;
-        Self {
-            words: session.outcome().into_iter().map(OutcomeWord::as_str).collect(),
-            edits: work.edits,
-            tests_passed: work.tests_passed,
-            tests_failed: work.tests_failed,
-            pull_request: work.pull_request.as_deref().map(str::to_owned),
-        }
-    }
-}
-
-/// What was seen of the workspace's Git repository, from the first look to the last.
-#[derive(Debug, Serialize)]
-pub(crate) struct Repository {
-    url: Option<String>,
-    from_branch: Option<String>,
-    from_commit: Option<String>,
-    branch: Option<String>,
-    commit: Option<String>,
-    /// Made meanwhile, the oldest first; abbreviated where only a command told of it.
-    commits: Vec<String>,
-}
-
-impl From<Box<hookspan_core::repository::Repository>> for Repository {
-    fn from(seen: Box<hookspan_core::repository::Repository>) -> Self {
-        let text = |text: Option<std::sync::Arc<str>>| text.map(|text| text.to_string());
-        Self {
-            url: text(seen.url),
-            from_branch: text(seen.from_branch),
-            from_commit: text(seen.from_commit),
-            branch: text(seen.branch),
-            commit: text(seen.commit),
-            commits: seen.commits.iter().map(ToString::to_string).collect(),
-        }
-    }
-}
-
-/// Token counts in JSON, `null` where none were reported; `input` includes both cache parts.
-#[derive(Debug, Serialize)]
-pub(crate) struct Tokens {
-    input: Option<u64>,
-    output: Option<u64>,
-    cache_read: Option<u64>,
-    cache_write: Option<u64>,
-}
-
-impl From<Option<hookspan_core::Tokens>> for Tokens {
-    fn from(tokens: Option<hookspan_core::Tokens>) -> Self {
-        Self {
-            input: tokens.and_then(|tokens| tokens.input),
-            output: tokens.and_then(|tokens| tokens.output),
-            cache_read: tokens.and_then(|tokens| tokens.cache_read),
-            cache_write: tokens.and_then(|tokens| tokens.cache_write),
-        }
-    }
+    repository: Option<RepositoryItem>,
+    outcome: OutcomeItem,
 }
 
 impl From<SessionSummary> for Session {
     fn from(session: SessionSummary) -> Self {
         Self {
-            outcome: Outcome::of(&session),
+            outcome: OutcomeItem::of(&session),
             id: session.root.to_string(),
             state: session.state.as_str(),
             started_at: rfc3339(session.started_at),
@@ -144,7 +76,7 @@ impl From<SessionSummary> for Session {
             tool_calls: session.tool_calls,
             subagents: session.subagents,
             errors: session.errors,
-            tokens: session.tokens.into(),
+            tokens: session.tokens.unwrap_or_default().into(),
             workspace: session.workspace.map(|workspace| workspace.to_string()),
             model: session.model.map(|model| model.to_string()),
             surface: session.surface,
@@ -152,7 +84,7 @@ impl From<SessionSummary> for Session {
             first_prompt: session.first_prompt,
             last_error: session.last_error,
             active_ms: session.active_ns / 1_000_000,
-            repository: session.repository.map(Repository::from),
+            repository: session.repository.map(RepositoryItem::from),
         }
     }
 }

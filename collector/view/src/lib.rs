@@ -13,6 +13,7 @@ pub mod changes;
 pub mod facet;
 pub mod digest;
 pub mod outcome;
+pub mod item;
 pub mod now;
 pub mod filter;
 

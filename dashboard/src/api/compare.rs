@@ -6,12 +6,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_core::{Parts, SpanId, Tokens, TurnSummary};
 use hookspan_view::Source;
+use hookspan_view::item::TokenCounts;
 use hookspan_view::line::{Line, LineKind, Outcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::sessions::{PartItem, TokenCounts};
+use super::sessions::PartItem;
 use super::{Answer, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
 use hookspan_view::Source;
+use hookspan_view::item::TokenCounts;
 use hookspan_view::line::Line;
 use hookspan_view::now::{judge, open_call};
 use hookspan_view::source::{LatencyRow, LineFilter, SessionFilter};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
 use super::query::Number;
-use super::sessions::{CostItem, SessionItem, TokenCounts, project};
+use super::sessions::{CostItem, SessionItem, project};
 use super::{Answer, json, now, read, session_url};
 use crate::App;
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Span, Status, TurnSummary, Value};
+use hookspan_view::item::{RepositoryItem, TokenCounts};
 use serde::Serialize;
 
 use crate::cli::cost::Cost;
-use crate::cli::sessions::{Repository, Session, Tokens, rfc3339};
+use crate::cli::sessions::{Session, rfc3339};
 
 /// What `show --json` prints.
 #[derive(Debug, Serialize)]
@@ -37,10 +38,10 @@ struct Turn {
     prompt: Option<String>,
     tool_calls: u64,
     errors: u64,
-    tokens: Tokens,
+    tokens: TokenCounts,
     parts_ns: BTreeMap<&'static str, i64>,
     estimated_cost: Option<Cost>,
-    repository: Option<Repository>,
+    repository: Option<RepositoryItem>,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,9 +99,9 @@ impl Turn {
             prompt: turn.prompt,
             tool_calls: turn.tool_calls,
             errors: turn.errors,
-            tokens: turn.tokens.into(),
+            tokens: turn.tokens.unwrap_or_default().into(),
             parts_ns: BTreeMap::from(turn.parts.named()),
-            repository: turn.repository.map(Repository::from),
+            repository: turn.repository.map(RepositoryItem::from),
         }
     }
 }
