@@ -2,26 +2,28 @@
 
 /// The text of `config.example.toml`. Every key is commented out and has its default value, so the file changes
 /// nothing.
-pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `hookspan doctor` says it looks, by default
-# ~/.config/hookspan/config.toml. Every key is optional and shown here with its default.
-# Flags beat the environment, the environment beats this file. `hookspan config check` checks it.
+pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put this file where `hookspan doctor` says that hookspan looks for it, by default
+# ~/.config/hookspan/config.toml. Every key is optional and shown here with its default. Flags take precedence over environment
+# variables, and these over this file. `hookspan config check` checks the file.
 
 [dashboard]
-# Address and port of the dashboard and its API. "unix:/PATH" is a Unix socket of yours alone (0600), for commands and proxies;
-# a list holds one address and any number of sockets.
+# Address and port of the dashboard and its API. "unix:/PATH" is a Unix socket that only you can use (0600), for commands and
+# proxies. A list may contain one address and any number of sockets.
 #listen = "127.0.0.1:4329"
-# Ask who reads: browsers sign in with `hookspan open`, scripts with a token of `hookspan token create`. Any account of this
-# computer can reach a loopback port.
+# Require a sign-in: browsers sign in with `hookspan open`, scripts use a token that `hookspan token create` prints. Without it,
+# every account of this computer can read the dashboard at a loopback port.
 #token = true
-# Further NAME:PORT under which a browser may reach the dashboard, as behind a proxy.
+# Further NAME:PORT that browsers may use for the dashboard, for example behind a proxy.
 #allow_hosts = []
-# Numbers of accounts whose programs may connect to a loopback port beside your own and root's, as that of a proxy (Linux).
+# User ids of further accounts whose programs may connect to a loopback port, for example that of a proxy (Linux). Your own account
+# and root always may.
 #allow_uids = []
-# Listen on an address that other machines reach without TLS. They, and whoever is on the way, can then read what is sent.
+# Allow listening without TLS on an address that other machines can reach. They, and everybody on the network between, can then
+# read what is sent.
 #insecure = false
 
 [trace]
-# "generation": a trace per turn, linked, plus a small one per session. "session": one trace per session.
+# "generation": one trace per turn, and a small one per session that links to them. "session": one trace per session.
 #mode = "generation"
 # A span for the session itself.
 #session_span = true
@@ -31,9 +33,9 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 #tab = "rollup"
 # A session ends after this long without events; a later event continues it as a new segment.
 #session_idle = "1h"
-# A turn whose end never came ends after this long without events.
+# A turn without a reported end ends after this long without events.
 #generation_idle = "30m"
-# A finished turn waits this long for stragglers before it is exported.
+# A finished turn is exported after this long, so that late hooks are included.
 #settle_delay = "2s"
 # Finished calls of a turn that runs longer than this are exported early; "0s" = never.
 #flush_after = "1m"
@@ -46,79 +48,81 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 #openinference = "kind"
 
 [redact]
-# Secrets are blanked in everything that leaves the raw log; PRIVACY.md says what counts as one. Rules of your own: a name and a
-# regular expression, whose first group is the secret (without a group, the whole match). [[redact.rule]] tables do the same.
+# Secrets are replaced in everything that leaves the raw log; PRIVACY.md says what counts as one. A rule of your own is a name and a
+# regular expression. The expression's first group is the secret; without a group, the whole match is. Instead of this list you can
+# write [[redact.rule]] tables.
 #rule = [{ name = "ticket", pattern = "ACME-[0-9]{4,8}" }]
-# Regular expressions for secrets that stay, each for a whole secret.
+# Regular expressions for texts that are not replaced. Each must match a whole secret.
 #allow = ["not-a-secret-[0-9]+"]
 
 [evidence]
-# Where hooks and transcripts do not tell which call started a subagent, ask Cursor's own database: read-only, by key, only
-# who works for whom. false = never.
+# If hooks and transcripts do not tell which call started a subagent, look it up in Cursor's own database. The database is opened
+# read-only, and nothing but this is read. false = never.
 #cursor_store = true
-# Where it is; empty: User/globalStorage/state.vscdb in the folder of this system's Cursor.
+# Path of that database; empty: User/globalStorage/state.vscdb in Cursor's folder.
 #cursor_store_path = ""
-# When a turn begins and ends, note branch, commit and remote (without credentials) of the repository that the workspace lies in, and
-# the commits made meanwhile. Only its files are read: no Git is started. false = never.
+# When a turn begins and ends, record branch, commit and remote (without credentials) of the repository that contains the workspace,
+# and the commits made in between. They are read from the repository's files; Git is not run. false = never.
 #repository = true
 
 [sandbox]
-# Once it runs, the collector starts no program, writes only in its state directory and in folders for temporary files, opens no
-# further port and connects only to the ports of its destinations, as far as the kernel enforces it (Linux). `hookspan doctor` says
-# what holds. false = it gives up new privileges alone.
+# After its start, the collector may not start programs or open further ports. It may write only in its state directory and in folders
+# for temporary files, and connect only to the ports of its destinations. The kernel enforces this (Linux); `hookspan doctor` says how
+# much of it is in force. false = it only gives up the right to new privileges.
 #enabled = true
 
 [journal]
-# Bound of the journal in bytes while a collector runs and cannot store; past it, hooks are lost and counted. While none runs, the
-# hook program itself stops at 1 GiB.
+# Maximum size of the journal in bytes while a collector runs and cannot store hooks. Beyond it, hooks are lost and counted. While no
+# collector runs, the maximum is 1 GiB.
 #max_bytes = 1_073_741_824
-# Size in bytes at which a part of it is closed, to be deleted once it is stored.
+# The journal is divided into parts of this many bytes. A part is deleted once all of it is stored.
 #segment_bytes = 67_108_864
 
 [retention]
-# Sessions whose last event is older than this are deleted, with everything recorded of them. So are older hooks that belong to no
-# session, and older damaged databases that were moved aside. "0s" = never.
+# Sessions whose last event is older than this are deleted, with everything recorded of them. So are hooks without a session that are
+# older, and damaged databases that were moved aside earlier. "0s" = never.
 #max_age = "0s"
-# While the database is larger than this many bytes, hooks that belong to no session are deleted, oldest first, and then the oldest
-# sessions; 0 = it may grow.
+# While the database is larger than this many bytes, hooks without a session are deleted, the oldest first, and then the oldest
+# sessions. 0 = no limit.
 #max_bytes = 0
 
-# What tokens cost, for estimates on pages and in `hookspan show` and `stats`: never a bill, and nothing is shown without prices.
+# Prices of tokens, for estimates on pages and in `hookspan show` and `stats`. An estimate is not a bill. Without prices there is none.
 [prices]
-# A price list of your own, from this file's folder: JSON of LiteLLM, models.dev or OpenRouter, or {"model": {"input": 3, ...}} with
-# dollars for a million tokens. It is read, never fetched.
+# Path of a price list, relative to this file's folder: JSON as published by LiteLLM, models.dev or OpenRouter, or
+# {"model": {"input": 3, ...}} in dollars per million tokens. It is never downloaded.
 #file = "prices.json"
-# Below that, list prices from public collections, not checked against the makers' own pages. `hookspan stats` says their date.
+# For models without a price there: use list prices from public collections. Nobody compared them with the makers' own pages.
+# `hookspan stats` shows their date.
 #public = true
 
-# Your own prices hold before both. The name is a model's label or the maker's name, `*` stands for anything, and the name that says most
-# holds. Repeat the table for several.
+# Prices in this file take precedence over both. The name of the table is a model's label or its maker's name for it; `*` stands for
+# any text. If several names match, the one with the most other characters is used. Repeat the table for further models.
 #[prices."example-model-*"]
-# Prices of a million tokens; what has none is shown as unpriced. Cache tokens are inside the input, and priced as what they are.
+# Prices per million tokens. Tokens without a price are shown as unpriced. Cached tokens are part of the input, and have prices of
+# their own.
 #input = 3.0
 #output = 15.0
 #cache_read = 0.3
 #cache_write = 3.75
-# One for all tables.
+# The same in all tables.
 #currency = "USD"
 
-# Where traces are sent. Without one, nothing leaves this computer. Repeat the table for several. `hookspan destinations test`
-# tries them.
-# OTEL_EXPORTER_OTLP_ENDPOINT and its sisters make one more, called "env".
+# Where traces are sent. Without a destination, nothing leaves this computer. Repeat the table for further destinations.
+# `hookspan destinations test` tests them. The variables OTEL_EXPORTER_OTLP_* define one more, called "env".
 #[[destination]]
-# Its name here, in `hookspan status` and on the dashboard.
+# Name of the destination in commands and on the dashboard.
 #name = "jaeger"
-# Fills what is unset: "otlp", "jaeger", "tempo", "grafana-cloud", "datadog-agent", "datadog", "datadog-llmobs",
+# Supplies the values that are not set: "otlp", "jaeger", "tempo", "grafana-cloud", "datadog-agent", "datadog", "datadog-llmobs",
 # "honeycomb", "langfuse", "phoenix" or "mlflow".
 #preset = "otlp"
 # URL of the receiver; unset: the preset's.
 #endpoint = "http://127.0.0.1:4318"
 # "http/protobuf" or "grpc"; unset: the preset's.
 #protocol = "http/protobuf"
-# What leaves: "off" (no paths, no names of programs or servers), "metadata" (no content) or "full" (prompts, answers,
-# arguments and results too).
+# What is sent: "off" (no content, no paths, no names of programs or servers), "metadata" (no content) or "full" (prompts, answers,
+# arguments and results, too).
 #content = "metadata"
-# Blank secrets. false = leave them in, which only content = "full" allows.
+# Replace secrets. false = send them, which is allowed only with content = "full".
 #redact = true
 # Allow content = "full" over plain http to another machine. Without this, hookspan refuses such a destination.
 #allow_plain_http = false
@@ -131,19 +135,19 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 #compression = "gzip"
 # Milliseconds for one attempt.
 #timeout_ms = 10_000
-# What a new destination gets of the past: "none", "24h" or "all".
+# Which earlier spans a new destination gets: "none", "24h" or "all".
 #backfill = "none"
-# Spans older than this are not sent, but counted as lost, also while the destination has never accepted anything. Unset: spans
-# of any age are sent. For backends that refuse old spans.
+# For backends that refuse old spans: spans older than this are counted as lost and not sent, even if the destination never accepted
+# one. Unset: spans of any age are sent.
 #max_span_age = "7d"
-# Spans that may wait while the destination is down; past it the oldest are lost and counted.
+# Maximum number of spans that wait while the destination is down. Beyond it, the oldest are lost and counted.
 #backlog_max_spans = 100_000
 # PEM files: a certificate to trust (the issuer's, or the server's own, self-signed or not), the client's own certificate and
 # its key. While one of them cannot be read, this destination is paused, and the file is read again every half minute.
 #certificate = "/etc/ssl/my-root.pem"
 #client_certificate = "/etc/ssl/me.pem"
 #client_key = "/etc/ssl/me.key"
-# Share of sessions that is sent, 0 to 1; a session is sent whole or not at all.
+# Share of sessions that are sent, 0 to 1. A session is sent as a whole or not at all.
 #sample = 1.0
 # Attributes of this destination's resource, such as a team's name. OTEL_RESOURCE_ATTRIBUTES gives some to every destination.
 #attributes = { "team.name" = "payments" }
@@ -162,9 +166,9 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put it where `ho
 #metrics_interval = "60s"
 # Link from a span to its page at the destination; unset: the preset's.
 #link = "http://127.0.0.1:16686/trace/{trace_id}?uiFind={span_id}"
-# Header name = "env:VARIABLE" or "file:/path", also after a word as in "Bearer env:TOKEN"; no secret stands in this file.
-# While the variable is not set or the file cannot be read, this destination is paused. A running collector reads a file again
-# every half minute, and a variable when it starts.
+# Header name = "env:VARIABLE" or "file:/path", with a word before it if needed ("Bearer env:TOKEN"), so that no secret is in this
+# file. While the variable is not set or the file cannot be read, this destination is paused. The collector reads variables when it
+# starts, and files again every half minute.
 #headers = { authorization = "Bearer env:MY_TOKEN" }
 # Values for the placeholders of a preset's endpoint and link.
 #values = { ui = "http://127.0.0.1:16686" }
