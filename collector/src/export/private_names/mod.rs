@@ -142,6 +142,10 @@ fn known_or_hash<'a>(known: &[&str], name: &'a str) -> Cow<'a, str> {
 }
 
 fn hash(name: &str) -> Cow<'_, str> {
+    // An empty text is no name. Its hash would look like one.
+    if name.is_empty() {
+        return Cow::Borrowed(name);
+    }
     let digest = Sha256::digest(name.as_bytes());
     let hex: String = digest.iter().take(3).map(|b| format!("{b:02x}")).collect();
     Cow::Owned(format!("custom-{hex}"))
@@ -163,6 +167,7 @@ mod tests {
         assert!(custom.len() == 13 && custom.starts_with("custom-"), "{custom}");
         assert_eq!(custom, tool("pay_acme_invoice"));
         assert_ne!(custom, tool("pay_other_invoice"));
+        assert_eq!((field("model", ""), field("status", "")), ("".into(), "".into()));
         assert_eq!(attribute("hookspan.kind", "tool").as_deref(), Some("tool"));
         assert_eq!(attribute("cursor.model.params", "{\"acme\":1}"), None);
     }
@@ -216,7 +221,6 @@ mod tests {
             "gpt-4-ACME",
             "ft:gpt-4o-mini:acme::9x",
             "accounts/acme/models/qwen",
-            "",
             "клод",
             "--",
         ] {
