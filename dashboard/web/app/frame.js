@@ -41,7 +41,7 @@ export function Frame({ failed }) {
   // Spoken when the list changes, not when an age changes.
   const needs = said(overview.data?.needs ?? []);
   useEffect(() => { if (overview.data) speak(needs); }, [needs]);
-  // At once, and not with the next drawing: somebody may be looking already.
+  // Blurs at once and not at the next drawing, because somebody may be looking already.
   const toggleBlur = () => {
     const on = document.documentElement.dataset.blur !== "1";
     setBlur(on);
@@ -80,7 +80,7 @@ export function Frame({ failed }) {
   </div>`;
 }
 
-/** Whether nothing lets this page in. */
+/** Whether this page is not signed in. */
 function useSignedOut() {
   const [out, set] = useState(door.out !== null);
   useEffect(() => {

@@ -1,10 +1,13 @@
-// What long sessions cost in the browser: CPU of the page's main thread per frame, times, sizes; against the budgets.
+// Measures what long sessions cost in the browser, against the budgets: CPU time of the page's main thread per frame,
+// times, sizes.
 //
-//   cargo build --release -p hookspan-dashboard --example demo
-//   HOOKSPAN_DEMO=target/release/examples/demo chrt -r 1 node dashboard/web/tests/perf.mjs
 //
-// Without HOOKSPAN_URL the crate's example invents the sessions: 200 turns are about 20,000 spans, 1,000 about 100,000
-// (HOOKSPAN_PERF_TURNS, a comma between). HOOKSPAN_PERF_FACTOR widens the budgets on a slow or busy host. Prints a table.
+// cargo build --release -p hookspan-dashboard --example demo
+// HOOKSPAN_DEMO=target/release/examples/demo chrt -r 1 node dashboard/web/tests/perf.mjs
+//
+// Without HOOKSPAN_URL, the crate's example invents the sessions. HOOKSPAN_PERF_TURNS lists their numbers of turns,
+// separated by commas: 200 turns are about 20,000 spans, 1,000 about 100,000. HOOKSPAN_PERF_FACTOR multiplies the
+// budgets on a slow or busy machine. Prints a table.
 import { ask, eventually, missing, world } from "./ui/support.mjs";
 
 const FACTOR = Number(process.env.HOOKSPAN_PERF_FACTOR ?? 1);
@@ -15,7 +18,7 @@ const ROWS = [
   ["scroll", "CPU per frame, scroll", "ms", 8], ["zoom", "CPU per frame, zoom", "ms", 8], ["paint", "first paint", "ms", 300], ["ready", "rows ready", "ms", 1_000],
   ["search", "search in the trace", "ms", 20], ["json", "trace JSON", "MB", null], ["nodes", "DOM nodes", "", 800], ["heap", "JS heap", "MB", 12],
 ];
-/** Reference session, 20,000 spans; larger ones have no budget of their own. */
+/** Budget of the reference session of 20,000 spans. Larger sessions have no budget. */
 const JSON_MB = 0.6;
 /** The same as in `dashboard/tests/assets.rs`. */
 const CODE_KB = 124;
@@ -54,7 +57,7 @@ async function measure(turns) {
     await tab.goto("about:blank");
     await tab.goto(`${dashboard.base}${session.url}?view=waterfall`, { waitUntil: "commit" });
     await tab.locator(".wf-row").first().waitFor();
-    // Both from the start of the navigation, as the browser's own clock has them.
+    // Both times count from the start of the navigation, by the browser's own clock.
     const [paint, ready] = await tab.evaluate(() => [performance.getEntriesByName("first-paint")[0]?.startTime ?? 0, performance.now()]);
     paints.push(paint);
     readies.push(ready);
@@ -66,7 +69,7 @@ async function measure(turns) {
     return metrics.find((one) => one.name === "TaskDuration").value * 1_000;
   };
   let fps = 0;
-  /** CPU per frame of `frames` frames in which `step` runs: the median of three runs. */
+  /** CPU time per frame over `frames` frames, each after a call of `step`. The median of three runs. */
   const perFrame = async (frames, step) => {
     const runs = [];
     for (let run = 0; run < RUNS; run += 1) {
@@ -108,7 +111,10 @@ async function measure(turns) {
   return { ...talk, spans, code, scroll, zoom, paint: median(paints), ready: median(readies), search, json: bytes / 1e6, nodes, heap: usedSize / 1e6, fps };
 }
 
-/** The conversation: from the navigation to its rows, and frames in which rows of unequal height scroll past while their texts come. */
+/**
+ * Measures the conversation: the time from the navigation to its rows, and frames in which rows of unequal height
+ * scroll past while their texts arrive.
+ */
 async function conversation(tab, url, perFrame) {
   const readies = [];
   for (let run = 0; run < RUNS; run += 1) {
@@ -131,7 +137,7 @@ async function conversation(tab, url, perFrame) {
   return { talk, talkReady: median(readies), talkNodes: await tab.evaluate(() => document.querySelectorAll("*").length) };
 }
 
-/** From a keystroke in the filter until the rows of the answer are laid out. */
+/** Time from a keystroke in the filter until the matching rows are drawn. */
 async function searchTime(tab) {
   const times = [];
   for (const word of ["cargo", "read", "zzz", "deliver", "status:error", "dur>2s", "kind:shell"]) {
@@ -153,7 +159,7 @@ async function searchTime(tab) {
   return median(times);
 }
 
-// Bytes of our scripts and styles as they were sent, compressed.
+// Size of our scripts and styles as sent, compressed.
 function codeSize(tab) {
   return tab.evaluate(() => performance.getEntriesByType("resource")
     .filter(({ name }) => /^\/a\/[0-9a-f]+\/app\/.*\.(js|css)$/.test(new URL(name).pathname))

@@ -1,10 +1,10 @@
-// What the API answers, by the path that is asked: `Answer<"sessions/x/turns">`. Built on `api.d.ts`, which is generated.
+// Types of the API's answers by path: `Answer<"sessions/x/turns">`. Based on `api.d.ts`, which is generated.
 import type { paths } from "./api";
 
 type Split<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? [Head, ...Split<Tail>] : [Text];
 type PathOf<Asked extends string> = Asked extends `${infer Path}?${string}` ? Path : Asked;
 
-// Segment by segment: `{session}` in a route takes any text.
+// Compares a path with a route, segment by segment. A parameter such as `{session}` matches any text.
 type Fits<Asked extends string[], Route extends string[]> = Asked extends [infer A, ...infer As extends string[]]
   ? Route extends [infer R, ...infer Rs extends string[]]
     ? R extends `{${string}}` ? Fits<As, Rs> : A extends R ? Fits<As, Rs> : false
@@ -49,5 +49,5 @@ export type Health = Answer<"health">;
 export type Exporter = Health["exporters"][number];
 export type SearchHit = Answer<"search">["items"][number];
 
-/** Events of the stream, and `state`, which says how the stream is. */
+/** Events of the stream. `state` tells whether the stream is connected. */
 export type StreamEvent = "hello" | "session" | "spans" | "health" | "install" | "resync" | "state";

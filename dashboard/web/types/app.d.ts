@@ -4,7 +4,7 @@ import type { ComponentChildren, VNode } from "preact";
 /** Goes to an address of the dashboard. */
 export type Go = (url: string, options?: { replace?: boolean }) => void;
 
-/** What goes wrong on the way to an answer. */
+/** An error on the way to an answer. */
 export interface Failure {
   message: string;
   status?: number;
@@ -12,7 +12,7 @@ export interface Failure {
   hint?: string;
 }
 
-/** Parameters of the address, and how to set one. */
+/** Parameters of the address, and a function that sets one. */
 export interface QueryParams {
   params: URLSearchParams;
   set(name: string, value: string): void;

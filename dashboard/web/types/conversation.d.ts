@@ -1,7 +1,7 @@
-// The conversation's own shapes.
+// Types of the conversation.
 import type { Answer } from "./answers";
 
-/** A node of Markdown: a tag of a short list, and what is in it. Strings are text. */
+/** A node of Markdown: a tag from a short list, with its content. Strings are text. */
 export interface Block {
   tag: string;
   name?: string;
@@ -14,7 +14,7 @@ export type StepItem = Answer<"sessions/x/steps">["items"][number];
 export type StepText = StepItem["texts"][number];
 export type StepEdit = NonNullable<StepItem["edit"]>;
 
-/** What a row of the conversation is drawn as. */
+/** How a row of the conversation is drawn. */
 export type Form = "prompt" | "idle" | "thought" | "answer" | "call" | "edit" | "agent" | "note";
 
 /** One mounted row. */
@@ -36,8 +36,8 @@ export interface Step {
   wait: HTMLElement;
   bar: HTMLElement;
   note: HTMLElement;
-  /** What a prompt's row says of its turn. */
+  /** The part of a prompt's row that describes its turn. */
   sum: HTMLElement;
-  /** What its body shows, so that it is not built twice. */
+  /** Identifies what its body shows, so that the body is not built twice. */
   shown: string;
 }

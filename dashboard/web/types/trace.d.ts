@@ -1,6 +1,9 @@
 // A session's spans as columns: arrays of one length, in pre-order (a parent before its children).
 
-/** What makes two siblings equal: a number per row, -1 for rows that are never grouped. Kept with the strings that it was computed for. */
+/**
+ * Which siblings are equal: a number per row, -1 for rows that are never grouped. Kept together with the strings that
+ * it was computed from.
+ */
 export interface Likeness {
   strs: string[];
   size: number;
@@ -19,7 +22,7 @@ export interface Trace {
   /** The store's key of a span: the same over reloads and deltas. */
   row: Float64Array;
   start: Float64Array;
-  /** Duration, -1 while the span is open. */
+  /** Duration; -1 while the span is open. */
   dur: Float64Array;
   /** Derived wait before the start. */
   wait: Float64Array;
@@ -34,7 +37,7 @@ export interface Trace {
   depth: Uint16Array;
   /** Index after the last descendant. */
   last: Int32Array;
-  /** Row keys of the parents, in a delta alone. */
+  /** Row keys of the parents. Only in a delta. */
   parentRow: number[] | null;
   /** Index by row key. */
   index: Map<number, number>;
@@ -62,7 +65,7 @@ export interface ShownRows {
   groups: Map<number, Group>;
 }
 
-/** What the filter bar asks for; all of it must hold. */
+/** The conditions of the filter bar. A row must meet all of them. */
 export interface Query {
   words: string[];
   kind: string | null;
@@ -93,9 +96,9 @@ export interface FlameBox {
 export interface CriticalPath {
   /** 1 for rows on the path. */
   marked: Uint8Array;
-  /** Rows with the time that each holds the path, in the order of time. */
+  /** Rows on the path, each with its time, in the order of time. */
   steps: { i: number; us: number }[];
-  /** Time in which nothing below the top ran. */
+  /** Time in which nothing below the top row ran. */
   own: number;
 }
 

@@ -1,6 +1,6 @@
 // The waterfall's own shapes.
 
-/** A stretch of the axis with one scale. */
+/** A part of the axis with one scale. */
 export interface AxisPart {
   t0: number;
   t1: number;
@@ -8,7 +8,7 @@ export interface AxisPart {
   /** Pixels per microsecond. */
   scale: number;
   cut: boolean;
-  /** Length of the whole gap that a cut stands for. */
+  /** Duration of the gap, if this part is a cut. */
   us?: number;
 }
 
@@ -20,7 +20,10 @@ export interface Axis {
   parts: AxisPart[];
 }
 
-/** An element that remembers what was last written to its style: writing the same again still costs a style pass. */
+/**
+ * An element with the values that were last written to its style, because writing the same value again still costs a
+ * style pass.
+ */
 export type Placed = HTMLElement & { x?: number; w?: number };
 
 /** One pooled row of the page. */

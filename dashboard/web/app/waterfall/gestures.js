@@ -1,4 +1,5 @@
-// The pointer on the waterfall: zoom with Ctrl and the wheel, pan with Shift and the wheel, drag on the ruler, fit by a double click.
+// Handles the pointer on the waterfall. Ctrl and the wheel zoom, Shift and the wheel pan, dragging on the ruler selects
+// a time, and a double click fits.
 /** @import { Waterfall } from "./waterfall.js" */
 import { toTime } from "./axis.js";
 import { make } from "./dom.js";
@@ -7,7 +8,7 @@ import { make } from "./dom.js";
 const WHEEL = 0.002;
 /** A shorter drag is a click. */
 const DRAG_PX = 4;
-/** Pixels of a line and of a page, for wheels that count these. */
+/** Pixels of a line and of a page. Some wheels report lines or pages. */
 const LINE_PX = 16;
 const PAGE_PX = 400;
 
@@ -31,17 +32,17 @@ function wheel(waterfall, event) {
     waterfall.setManual(time.zoomedAt(model, at, Math.exp(Math.max(-200, Math.min(200, pixels(event, event.deltaY))) * WHEEL)));
   } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
     event.preventDefault();
-    // With Shift some browsers turn the wheel sideways by themselves.
+    // With Shift, some browsers report the wheel's movement as sideways.
     waterfall.setManual(time.panned(model, pixels(event, event.deltaX || event.deltaY)));
   }
 }
 
-/** The pixel of the track under the pointer. @param {Waterfall} waterfall @param {MouseEvent} event */
+/** The pixel of the track that the pointer is on. @param {Waterfall} waterfall @param {MouseEvent} event */
 function xOf({ ruler, trackWidth }, event) {
   return Math.max(0, Math.min(trackWidth, event.clientX - ruler.track.getBoundingClientRect().left));
 }
 
-/** A drag on the ruler shows that stretch. @param {Waterfall} waterfall */
+/** Shows the time between the two ends of a drag on the ruler. @param {Waterfall} waterfall */
 function drag(waterfall) {
   const { track } = waterfall.ruler;
   const brush = make("div", "lane-brush");

@@ -1,4 +1,4 @@
-// Moving through the waterfall: what its keys do, and jumping to a time.
+// What the waterfall's keys do: choosing another row, folding, zooming and jumping to a time.
 /** @import { KeyMap } from "../../types/app" */
 /** @import { Model } from "./model.js" */
 /** @import { Waterfall } from "./waterfall.js" */
@@ -74,8 +74,9 @@ function right(waterfall) {
 }
 
 /**
- * The row that a stretch of time is about, or -1: the first shown row without rows below it that begins in the stretch, else the
- * last one that began before and still ran, else the innermost row that holds its begin. A folded turn stands for its calls. Pure.
+ * Finds the row to show for a time, or for a period. In this order: the first shown row that begins in the period and
+ * has no rows below it; the last row that began before and still ran; the innermost row that contains the beginning. -1
+ * if there is none. A folded turn represents its calls. Pure.
  * @param {Model} model @param {number} from @param {number} [to] @returns {number}
  */
 export function rowAt(model, from, to = from) {
@@ -96,11 +97,11 @@ export function rowAt(model, from, to = from) {
     }
   }
   const found = [begins, runs, holds].find((i) => i >= 0);
-  // A click beside every bar goes to the next one; a stretch without any changes nothing.
+  // If no bar is at the time that was clicked, the next bar is chosen. A period without bars changes nothing.
   return found ?? (to > from ? -1 : next);
 }
 
-/** Chooses the row that a time, or a stretch of time, is about. @param {Waterfall} waterfall @param {number} from @param {number} [to] */
+/** Chooses the row for a time or a period. @param {Waterfall} waterfall @param {number} from @param {number} [to] */
 export function jump(waterfall, from, to = from) {
   const row = rowAt(waterfall.model, from, to);
   if (row >= 0) waterfall.select(row);

@@ -1,5 +1,5 @@
-// The minimap: one strip per kind, opacity = busy share of the pixel column. The canvas is painted once per trace and size; the
-// window on it is a DOM box.
+// The minimap. It has one strip per kind; the opacity of a column is the busy share of its time. The canvas is painted
+// once per trace and size. The waterfall's window is a box over the canvas.
 /** @import { Interval, Trace } from "../../types/trace" */
 /** @import { Axis } from "../../types/waterfall" */
 import { colors } from "../ui/theme.js";

@@ -4,11 +4,14 @@ import { empty } from "../trace/columns.js";
 import { busy, endOf, kindIndex, visibleRows } from "../trace/rows.js";
 import { gaps } from "./axis.js";
 
-/** Place of a row that is not shown: beyond every row. */
+/** The place of a row that is not shown. It is greater than any place of a shown row. */
 const NOWHERE = 0xffff_ffff;
 
-/** From the first start to the last end. A session that waits for its person is still open, but nothing happens in it: only what
- * runs lasts until `now`. @param {Trace} trace @param {number} now @returns {Interval} */
+/**
+ * From the first start to the last end. A session that waits for its user is still open, but nothing happens in it. So
+ * only running calls last until `now`.
+ * @param {Trace} trace @param {number} now @returns {Interval}
+ */
 function extent(trace, now) {
   const session = kindIndex(trace, "session");
   let from = trace.n ? Infinity : 0;
@@ -45,7 +48,7 @@ export class Model {
     this.folded = new Set();
     /** Row keys of the first members of unfolded groups. @type {Set<number>} */
     this.opened = new Set();
-    /** Matches of the filter, or null without a filter. @type {Uint8Array | null} */
+    /** Rows that match the filter; null without a filter. @type {Uint8Array | null} */
     this.hit = null;
     /** Rows of the critical path, or null. @type {Uint8Array | null} */
     this.marked = null;
@@ -95,7 +98,7 @@ export class Model {
     return endOf(this.trace, i, this.now);
   }
 
-  /** The end of what a row shows: for a folded group, the end of its last member to end. @param {number} i */
+  /** The end of what a row shows. For a folded group, the latest end of its members. @param {number} i */
   endOfRow(i) {
     const group = this.groups.get(i);
     if (!group || group.open) return this.endOf(i);

@@ -1,4 +1,5 @@
-// The rows that are in the DOM: those in view, and the chosen one. Their elements are used again while rows scroll past.
+// The rows that are in the DOM: those in view and the chosen one. While rows scroll, elements that leave the view are
+// reused for rows that enter it.
 /** @import { Axis, Slot } from "../../types/waterfall" */
 /** @import { Model } from "./model.js" */
 import { setHidden } from "./dom.js";
@@ -12,12 +13,14 @@ export class RowPool {
     this.slots = [];
   }
 
-  /** Draws the shown rows from `first` to `last`. `moved` says that the axis changed, so that every bar moves.
-   * @param {Model} model @param {number} first @param {number} last @param {Axis} axis @param {boolean} moved */
+  /**
+   * Draws the shown rows from `first` to `last`. `moved` tells whether the axis changed, because then every bar moves.
+   * @param {Model} model @param {number} first @param {number} last @param {Axis} axis @param {boolean} moved
+   */
   draw(model, first, last, axis, moved) {
     const wanted = new Set();
     for (let at = first; at < last; at += 1) wanted.add(at);
-    // The chosen row stays mounted: aria-activedescendant points to it.
+    // The chosen row stays in the DOM, because aria-activedescendant points to it.
     const chosen = model.at(model.selected);
     if (chosen !== undefined) wanted.add(chosen);
     const free = [];
@@ -41,7 +44,10 @@ export class RowPool {
     return chosen === undefined ? undefined : this.slots.find((slot) => slot.at === chosen);
   }
 
-  /** A free slot, best one of the same kind: its colours are right. @param {Slot[]} free @param {number | undefined} kind */
+  /**
+   * A free slot. A slot whose last row was of the same kind is preferred, because its colours are already right.
+   * @param {Slot[]} free @param {number | undefined} kind
+   */
   take(free, kind) {
     const like = free.findIndex((slot) => slot.kind === kind);
     const slot = free.splice(like, 1)[0] ?? this.add();
@@ -56,7 +62,7 @@ export class RowPool {
     return slot;
   }
 
-  /** The shown row that an event happened on, or -1. @param {Event} event */
+  /** The place of the shown row that an event happened on, or -1. @param {Event} event */
   placeOf(event) {
     const row = event.target instanceof Element ? event.target.closest(".wf-row") : null;
     return this.slots.find((slot) => slot.row === row)?.at ?? -1;

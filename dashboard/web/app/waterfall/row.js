@@ -1,4 +1,4 @@
-// One row of the page: its elements, what they say, and where its bar stands.
+// One row of the page: its elements, its texts and the position of its bar.
 /** @import { Group, Idle } from "../../types/trace" */
 /** @import { Axis, Placed, Slot } from "../../types/waterfall" */
 /** @import { Model } from "./model.js" */
@@ -37,8 +37,10 @@ export function makeSlot(n) {
   return { at: -1, version: -1, kind: undefined, row, name, twist, text, track, wait, bar, note, mix, mixed: undefined, dur };
 }
 
-/** Shows the shown row number `at` in a slot: its texts when `all`, and its bar.
- * @param {Slot} slot @param {Model} model @param {number} at @param {Axis} axis @param {boolean} all */
+/**
+ * Shows row `at` of the shown rows in a slot: always its bar, and with `all` also its texts.
+ * @param {Slot} slot @param {Model} model @param {number} at @param {Axis} axis @param {boolean} all
+ */
 export function fill(slot, model, at, axis, all) {
   const i = model.rows[at];
   slot.at = at;
@@ -106,7 +108,10 @@ function rowClass({ trace, selected, hit, marked }, i, together) {
     + `${hit?.[i] ? " wf-hit" : ""}${together ? " wf-group" : ""}${marked?.[i] ? " wf-marked" : ""}`;
 }
 
-/** The duration of a row as text; of a folded group the sum. @param {Model} model @param {number} i @param {Group | null} group */
+/**
+ * The duration of a row as text. For a folded group, the sum of its members.
+ * @param {Model} model @param {number} i @param {Group | null} group
+ */
 function length({ trace, now }, i, group) {
   if (!group && trace.flags[i] & UNKNOWN_LENGTH) return "?";
   if (!group) return trace.dur[i] < 0 ? `${duration(now - trace.start[i])} …` : duration(trace.dur[i]);
@@ -115,7 +120,7 @@ function length({ trace, now }, i, group) {
   return `Σ ${duration(sum)}`;
 }
 
-/** What a turn's time went into. Empty for every other row. @param {Slot} slot @param {string | undefined} background */
+/** Shows what a turn's time was used for. Empty for every other row. @param {Slot} slot @param {string | undefined} background */
 function setMix(slot, background) {
   if (slot.mixed !== background) slot.mix.style.background = (slot.mixed = background) ?? "";
 }
@@ -139,13 +144,13 @@ function placeSpan(slot, model, i, axis) {
   slot.note.classList.toggle("wf-note-away", away !== "");
 }
 
-/** Where a row lies that is not on the axis; empty for one that is. @param {Axis} axis @param {number} start @param {number} end */
+/** On which side of the axis a row lies; empty if it is on the axis. @param {Axis} axis @param {number} start @param {number} end */
 export function beyond({ from, to }, start, end) {
   if (end < from) return `◂ ${duration(from - end)} earlier`;
   return start > to ? `${duration(start - to)} later ▸` : "";
 }
 
-/** What a row is, in a few lines: for its tooltip. @param {Model} model @param {number} i */
+/** The tooltip of a row: a few lines that describe it. @param {Model} model @param {number} i */
 export function about(model, i) {
   const { trace } = model;
   const group = model.groups.get(i);
@@ -161,7 +166,7 @@ export function about(model, i) {
   ].join("\n");
 }
 
-/** Inferred edges are drawn open, and so is the end of a running span. @param {number} flags @param {number} status */
+/** An inferred start or end is drawn without an edge, and so is the end of a running span. @param {number} flags @param {number} status */
 function barClass(flags, status) {
   const running = status === OPEN;
   return `wf-bar${flags & INFERRED_START ? " wf-open-left" : ""}${flags & INFERRED_END || running ? " wf-open-right" : ""}${running ? " wf-running" : ""}${flags & UNKNOWN_LENGTH ? " wf-unknown" : ""}`;
@@ -181,22 +186,27 @@ function words({ trace, notes }, i) {
   return all.join(" · ");
 }
 
-/** Places a bar. Bars that leave the track are cut at its edges, so that a long one costs no pixels.
- * @param {Placed} bar @param {number} x0 @param {number} x1 @param {number} track width of the track */
+/**
+ * Places a bar. A bar that is longer than the track is cut at the track's edges, because the browser would paint the
+ * invisible part, too.
+ * @param {Placed} bar @param {number} x0 @param {number} x1 @param {number} track width of the track
+ */
 function place(bar, x0, x1, track) {
   const left = Math.max(-2, Math.min(track + 2, x0));
   const right = Math.max(-2, Math.min(track + 2, x1));
   const gone = x1 < -2 || x0 > track + 2;
-  // Tenths of a pixel: nobody sees more, and most frames then write nothing.
+  // Rounded to tenths of a pixel. The difference is invisible, and in most frames nothing has to be written.
   const x = Math.round(left * 10) / 10;
   const width = gone ? 0 : Math.round(Math.max(2, right - left) * 10) / 10;
   if (bar.x !== x) bar.style.transform = `translateX(${bar.x = x}px)`;
   if (bar.w !== width) bar.style.width = `${bar.w = width}px`;
 }
 
-/** Places a note beside its bar: right of it when there is room, else left of it, else on it. Where it fits nowhere, its later parts
- * are left out, and at last all of it: a note never stands over the end of a bar.
- * @param {Placed} note @param {string} text parts are joined by ` · ` @param {number} x0 @param {number} x1 @param {number} track */
+/**
+ * Places a note to the right of its bar if there is room, else to the left of it, else on it. If it fits nowhere, its
+ * last parts are left out, and if necessary all of them. A note never covers the end of a bar.
+ * @param {Placed} note @param {string} text parts are joined by ` · ` @param {number} x0 @param {number} x1 @param {number} track
+ */
 function placeNote(note, text, x0, x1, track) {
   const right = Math.max(0, Math.min(x1, track));
   const left = Math.max(0, Math.min(x0, track));

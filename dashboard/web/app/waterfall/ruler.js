@@ -1,11 +1,11 @@
-// The ruler above the rows, and the hatched cuts that run through them.
+// The ruler above the rows, and the hatched stripes for time that was cut out.
 /** @import { Axis } from "../../types/waterfall" */
 import { duration } from "../format/quantity.js";
 import { offset } from "../format/time.js";
 import { ticks } from "./axis.js";
 import { make, pooled, setClass, setText } from "./dom.js";
 
-/** Average width of a character of a label, and the space between two. */
+/** Average width of a label's character, and the space between two labels. */
 const CHAR_PX = 6.6;
 const BESIDE_PX = 10;
 /** The label of a cut is centred in a box of this width. */
@@ -13,8 +13,11 @@ const CUT_PX = 60;
 
 /** @typedef {{ x: number, text: string, cut: boolean }} Mark */
 
-/** The labels of the ruler: every tick that does not run into the one before, and the cuts that have room. Pure.
- * @param {Axis} axis @returns {Mark[]} */
+/**
+ * The labels of the ruler: every tick whose label does not overlap the one before, and every cut that has room for one.
+ * Pure.
+ * @param {Axis} axis @returns {Mark[]}
+ */
 export function marks(axis) {
   const { step, ticks: found } = ticks(axis);
   /** @type {Mark[]} */
@@ -41,7 +44,7 @@ function extent({ x, text, cut }) {
   return cut ? [x - Math.max(CUT_PX, width) / 2, x + Math.max(CUT_PX, width) / 2] : [x, x + width];
 }
 
-/** Whether two labels stand side by side. @param {Mark} one @param {Mark} other */
+/** Whether two labels do not overlap. @param {Mark} one @param {Mark} other */
 function free(one, other) {
   const [a0, a1] = extent(one);
   const [b0, b1] = extent(other);

@@ -1,17 +1,25 @@
-// The stretch of time that the waterfall shows: fitted to the rows in view, or kept where the person put it.
+// The part of the time that the waterfall shows. It is fitted to the rows in view until the user moves it.
 /** @import { Interval } from "../../types/trace" */
 /** @import { Axis } from "../../types/waterfall" */
 /** @import { Model } from "./model.js" */
 import { kindIndex } from "../trace/rows.js";
 import { axis, toTime } from "./axis.js";
 
-/** While rows scroll, the axis is refitted at every fourth frame: moving all bars is most of what a frame costs. */
+/**
+ * While rows scroll, the axis is fitted only at every fourth frame, because moving all bars takes most of a frame's
+ * time.
+ */
 const REFIT_FRAMES = 4;
-/** Rows by which the view may move in a frame and still be fitted ahead. */
+/**
+ * How many rows per frame the view is assumed to move at most, when the axis is also fitted to the rows that come next.
+ */
 const AHEAD_MAX = 9;
 
-/** The time that the rows from `first` to `last` need. The session, and parents that leave the view, do not count.
- * @param {Model} model @param {number} first @param {number} last @returns {Interval} */
+/**
+ * The time that the rows from `first` to `last` need. The session itself is ignored, and so are parents that reach
+ * beyond the view.
+ * @param {Model} model @param {number} first @param {number} last @returns {Interval}
+ */
 export function fit(model, first, last) {
   const { trace, rows } = model;
   const session = kindIndex(trace, "session");
@@ -39,16 +47,17 @@ export function fit(model, first, last) {
 
 export class TimeWindow {
   constructor() {
-    /** Where the person put the window, or null while it follows the rows. @type {Interval | null} */
+    /** The window that the user chose; null while it follows the rows. @type {Interval | null} */
     this.manual = null;
-    /** The axis that was drawn last. Null before the first draw, and when it must be drawn again. @type {Axis | null} */
+    /** The axis that was drawn last. Null before the first drawing and if it must be drawn again. @type {Axis | null} */
     this.axis = null;
     this.first = 0;
     this.frames = 0;
   }
 
   /**
-   * The window for the rows from `first` to `last`. `scrolling` says that rows move past: then the next frame must be drawn too.
+   * The window for the rows from `first` to `last`. `scrolling` tells that rows are moving, so the next frame must be
+   * drawn, too.
    * @param {Model} model @param {number} first @param {number} last @param {boolean} sameRows whether only the scroll position changed
    */
   range(model, first, last, sameRows) {
@@ -59,25 +68,30 @@ export class TimeWindow {
     else if (this.frames++ % REFIT_FRAMES && this.axis) {
       return { range: /** @type {Interval} */ ([this.axis.from, this.axis.to]), scrolling: true };
     }
-    // Fitted with the rows that come into view until the next fit.
+    // Includes the rows that will come into view until the next fit.
     const ahead = [Math.max(0, first + Math.min(0, by)), Math.min(model.rows.length, last + Math.max(0, by))];
     return { range: fit(model, ahead[0], ahead[1]), scrolling: by !== 0 };
   }
 
-  /** The axis over the window. `changed` says whether it differs from the one before.
-   * @param {Interval} range @param {number} width @param {Interval[]} cuts */
+  /**
+   * Computes the axis for the window. `changed` tells whether it differs from the one before.
+   * @param {Interval} range @param {number} width @param {Interval[]} cuts
+   */
   place([from, to], width, cuts) {
     const before = this.axis;
     this.axis = axis(from, to, width, cuts);
     return { scale: this.axis, changed: !before || before.from !== from || before.to !== to || before.width !== width };
   }
 
-  /** Keeps the window where it is, or lets it follow the rows again. @returns {Interval | null} */
+  /** Fixes the window where it is, or, if it was fixed, lets it follow the rows again. @returns {Interval | null} */
   toggled() {
     return this.manual || !this.axis ? null : [this.axis.from, this.axis.to];
   }
 
-  /** The window made `factor` as long, around the chosen row when that is in view. @param {Model} model @param {number} factor @returns {Interval | null} */
+  /**
+   * A window that is `factor` times as long. Its centre is the chosen row if that is in view.
+   * @param {Model} model @param {number} factor @returns {Interval | null}
+   */
   zoomed(model, factor) {
     if (!this.axis) return null;
     const { from, to, width } = this.axis;
@@ -87,8 +101,10 @@ export class TimeWindow {
     return this.within(model.span, center, Math.max(100, (to - from) * factor));
   }
 
-  /** The window made `factor` as long; the time `at` keeps its place on the track. @param {Model} model @param {number} at
-   * @param {number} factor @returns {Interval | null} */
+  /**
+   * A window that is `factor` times as long. The time `at` keeps its place on the track.
+   * @param {Model} model @param {number} at @param {number} factor @returns {Interval | null}
+   */
   zoomedAt(model, at, factor) {
     if (!this.axis) return null;
     const { from, to } = this.axis;
@@ -97,24 +113,26 @@ export class TimeWindow {
     return this.within(model.span, at - before + length / 2, length);
   }
 
-  /** The window moved by so many pixels of the track. @param {Model} model @param {number} px @returns {Interval | null} */
+  /** The window moved by `px` pixels of the track. @param {Model} model @param {number} px @returns {Interval | null} */
   panned(model, px) {
     if (!this.axis) return null;
     const { from, to, width } = this.axis;
-    // By the time that lies there: over a cut it goes faster.
+    // Converted by the axis at that place, so the window moves faster over a cut.
     const us = px >= 0 ? toTime(this.axis, Math.min(width, px)) - from : from - toTime(this.axis, Math.min(width, -px));
     return this.within(model.span, (from + to) / 2 + us, to - from);
   }
 
-  /** The window over one row, with room on both sides. @param {Model} model @param {number} i @returns {Interval} */
+  /** A window that shows one row, with room on both sides. @param {Model} model @param {number} i @returns {Interval} */
   over(model, i) {
     const from = model.trace.start[i] - model.trace.wait[i];
     const to = model.endOfRow(i);
     return this.within(model.span, (from + to) / 2, Math.max(1_000, (to - from) * 1.1));
   }
 
-  /** A window of a length around a time, moved so that it stays within the session. @param {Interval} span @param {number} center
-   * @param {number} length @returns {Interval} */
+  /**
+   * A window of the given length around a time, moved if necessary so that it lies within the session.
+   * @param {Interval} span @param {number} center @param {number} length @returns {Interval}
+   */
   within([first, last], center, length) {
     const from = Math.max(first, Math.min(center - length / 2, last - length));
     return [from, Math.min(last, from + length)];

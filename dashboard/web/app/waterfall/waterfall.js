@@ -1,4 +1,4 @@
-// The waterfall on the page: ruler, rows of 22 px in a scroller, and the frames in which they are drawn.
+// The waterfall on the page: its ruler, its scrolling rows of 22 px, and the frames in which they are drawn.
 /** @import { Interval, Trace } from "../../types/trace" */
 import { make } from "./dom.js";
 import { Model } from "./model.js";
@@ -13,7 +13,7 @@ const OVERSCAN = 3;
 /** Widths of the columns beside the track. */
 const DURATION_PX = 76;
 const MIX_PX = 62;
-/** Without room for the mix below this width. */
+/** Below this width there is no room for a turn's mix of times. */
 const NARROW_PX = 640;
 
 /**
@@ -73,8 +73,11 @@ export class Waterfall {
     this.change(() => this.model.show(trace, now));
   }
 
-  /** Changes which rows are shown. The first row in view keeps its place when rows above it come or go. An `action` that returns
-   * false changed nothing. @param {() => unknown} action */
+  /**
+   * Changes which rows are shown. The first row in view keeps its place if rows above it appear or disappear. If
+   * `action` returns false, it changed nothing.
+   * @param {() => unknown} action
+   */
   change(action) {
     const keep = this.anchor();
     if (action() === false) return;
@@ -86,7 +89,7 @@ export class Waterfall {
     this.schedule();
   }
 
-  /** The first row in view; null at the top, where new rows may push the others down. */
+  /** The first row in view. Null at the top, where new rows may move the others down. */
   anchor() {
     const { rows, trace } = this.model;
     const at = Math.floor(this.scroller.scrollTop / ROW_PX);
@@ -127,7 +130,7 @@ export class Waterfall {
     this.drawn = model.version;
   }
 
-  /** Widths of the columns, written only when they change. */
+  /** Measures the columns. Their widths are written only if they changed. */
   measure() {
     const width = this.scroller.clientWidth;
     const name = Math.round(Math.max(180, Math.min(420, width * 0.32)));
@@ -140,13 +143,17 @@ export class Waterfall {
     this.host.style.setProperty("--wf-track", `${track}px`);
   }
 
-  /** The span that an event happened on, or a negative number. @param {Event} event */
+  /** The span that an event happened on; negative if there is none. @param {Event} event */
   rowAt(event) {
     const at = this.pool.placeOf(event);
     return at < 0 ? -1 : this.model.rows[at];
   }
 
-  /** Tells about the row under the pointer. Rows are used again, so the words are written when they are needed. @param {Event} event */
+  /**
+   * Writes the tooltip of the row under the pointer. Elements are reused for other rows, so it is written only when the
+   * pointer is there.
+   * @param {Event} event
+   */
   explain(event) {
     const row = event.target instanceof Element ? /** @type {HTMLElement | null} */ (event.target.closest(".wf-row")) : null;
     const i = this.rowAt(event);
@@ -158,7 +165,7 @@ export class Waterfall {
     const i = this.rowAt(event);
     if (i < 0) return;
     if (event.target instanceof Element && event.target.classList.contains("wf-twist")) this.toggle(i);
-    // What lies beyond the edge is brought into view.
+    // Scrolls to a bar that lies beyond the edge.
     if (event.target instanceof Element && event.target.classList.contains("wf-note-away") && this.window.axis) {
       const { from, to } = this.window.axis;
       this.setManual(this.window.within(this.model.span, (this.model.trace.start[i] + this.model.endOfRow(i)) / 2, to - from));
@@ -210,7 +217,7 @@ export class Waterfall {
     this.scrollToChosen();
   }
 
-  /** Shows only matches and their ancestors, or with null everything. @param {Uint8Array | null} hit */
+  /** Shows only matches and their ancestors; with null, everything. @param {Uint8Array | null} hit */
   filter(hit) {
     this.change(() => {
       this.model.hit = hit;
@@ -219,14 +226,14 @@ export class Waterfall {
     this.scrollToChosen();
   }
 
-  /** Marks the rows of the critical path; the bars of all others fade. @param {Uint8Array | null} marked */
+  /** Marks the rows of the critical path. All other bars fade. @param {Uint8Array | null} marked */
   mark(marked) {
     this.model.marked = marked;
     this.host.classList.toggle("wf-dimmed", marked !== null);
     this.refresh();
   }
 
-  /** Puts the axis over `range`, or with null lets it follow the rows. @param {Interval | null} range */
+  /** Makes the axis show `range`; with null, it follows the rows again. @param {Interval | null} range */
   setManual(range) {
     this.window.manual = range;
     this.refresh();

@@ -1,4 +1,4 @@
-// The real collector with a state directory of its own, for tests of the pages, the speed script and the pictures.
+// A real collector with its own state directory, for tests of the pages, for the speed script and for the pictures.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,12 +7,12 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const root = new URL("../../../../", import.meta.url);
-/** The program: HOOKSPAN_BIN, else the debug build, which reads the pages from this folder. */
+/** The program: HOOKSPAN_BIN, otherwise the debug build, which serves the pages from this folder. */
 export const PROGRAM = process.env.HOOKSPAN_BIN ?? fileURLToPath(new URL("target/debug/hookspan", root));
-/** A recorded session of the project's own. */
+/** A recorded session from the project's fixtures. */
 export const RECORDED = readFileSync(new URL("tests/fixtures/ide-one-subagent.jsonl", root), "utf8");
 
-/** Why there is no collector, or null. */
+/** Why no collector can be started, or null. */
 export function noCollector() {
   return existsSync(PROGRAM) ? null : `there is no ${PROGRAM}: cargo build, or set HOOKSPAN_BIN`;
 }
@@ -31,12 +31,12 @@ export class Collector {
     return this;
   }
 
-  /** Environment without anything of the person's own. */
+  /** An environment without the user's own variables. */
   get env() {
     return { PATH: process.env.PATH, HOME: this.dir, HOOKSPAN_DIR: join(this.dir, "state"), XDG_CONFIG_HOME: join(this.dir, "config") };
   }
 
-  /** Starts serving; the address stays the same over a restart. */
+  /** Starts the collector. After a restart it has the same address. */
   async start() {
     this.child = spawn(PROGRAM, ["serve", "--listen", `127.0.0.1:${this.port}`], { env: this.env, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
@@ -56,7 +56,7 @@ export class Collector {
     return execFileSync(PROGRAM, ["open", "--print"], { env: this.env, encoding: "utf8" }).trim();
   }
 
-  /** Stops it the way a person does, and waits. */
+  /** Stops the collector as a user does, and waits for its end. */
   async stop() {
     const { child } = this;
     if (!child || child.exitCode !== null) return;
@@ -65,7 +65,7 @@ export class Collector {
     await ended;
   }
 
-  /** Takes hooks in: JSON Lines, as they would come. Works while it serves and while it does not. */
+  /** Imports hooks as JSON Lines, whether or not the collector is running. */
   async take(lines) {
     const child = spawn(PROGRAM, ["import", "--json", "-"], { env: this.env, stdio: ["pipe", "pipe", "pipe"] });
     let out = "";

@@ -1,4 +1,5 @@
-// The pages against the real collector: from nothing to the first hook, real data, hostile data, twelve tabs, a restart.
+// Tests the pages with a real collector: before and at the first hook, with real and hostile data, in twelve tabs, over
+// a restart.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Collector, noCollector, RECORDED } from "./collector.mjs";
@@ -35,9 +36,9 @@ async function open(path, options) {
   return page;
 }
 
-// Both in one look: between two looks the page may be drawn for the first time.
+// Both are checked in one call. Between two calls the page could be drawn for the first time.
 const settled = (tab) => eventually("nothing is loading", () => tab.evaluate(() => !document.querySelector("main .loading") && document.querySelector("main h1") !== null));
-/** The recorded session is taken in by the first test that looks at it; again it is known already. */
+/** Imports the recorded session. Only the first call adds it; later ones find it already stored. */
 const recorded = () => collector.take(RECORDED);
 const ago = (ms) => Date.now() - ms;
 
@@ -75,7 +76,7 @@ test("what waits for the person is in the list, the title and the icon, oldest f
   const before = [await said(), await tab.locator(".need .since").first().textContent()];
   await eventually("an age ticks", async () => (await tab.locator(".need .since").first().textContent()) !== before[1]);
   await becomes(() => said(), before[0], "an age is not spoken");
-  // The other pages carry the count too.
+  // The other pages show the count, too.
   await tab.keyboard.press("g");
   await tab.keyboard.press("h");
   await tab.getByRole("heading", { name: "Health", level: 1 }).waitFor();
@@ -86,7 +87,7 @@ test("what waits for the person is in the list, the title and the icon, oldest f
 test("every page shows real data, passes axe in both themes, and says nothing on the console", { skip }, async () => {
   await recorded();
   const paths = [...PAGES, ...VIEWS.map((view) => `/s/${SESSION}?view=${view}`), `/compare?a=${SESSION}&b=${SESSION}:5`, "/nothing-here"];
-  // Half of them in one tab: what one page leaves behind must not break the next.
+  // Each tab visits half of the pages, because what one page leaves behind must not break the next.
   await Promise.all([0, 1].map(async (half) => {
     const page = await open("/");
     for (const path of paths.filter((_, i) => i % 2 === half)) {
@@ -103,7 +104,8 @@ test("Now says what each agent does against its usual time, alarms with a reason
   const other = await new Collector().start();
   const own = await chromium(other.base);
   try {
-    // Thirty runs each in the past; then one call each that is open: far longer than usual, slow, and without history.
+    // Thirty earlier calls of each tool. Then three open calls: one that takes far longer than usual, one that is slow,
+    // and one without earlier calls.
     const past = new Talk({ at: ago(9_000_000), project: "past", seed: 61 }).start("make the lamps");
     for (let i = 0; i < 30; i += 1) past.shell("make lamp", 1_000).tool("Read", { file_path: "/home/dev/src/past/a.rs" }, 9_000);
     past.end();
@@ -126,7 +128,7 @@ test("Now says what each agent does against its usual time, alarms with a reason
     await becomes(() => tab.locator(".agent-alarm").count(), 1);
     await matches(() => tab.locator(".bar").textContent(), /1 needs you/);
     await eventually("ten minutes in sixty parts", async () => (await card("push the branch").locator(".ten i").count()) === 60);
-    // The overview and the title count the same alarm, and no call that merely runs.
+    // The overview and the title count the same alarms. A call that merely runs is not one.
     await matches(() => tab.title(), /^\(2\) Now/, "the approval, and the turn that ended");
     await becomes(() => axe(own.context, tab), "[]");
     await card("push the branch").locator(".agent-title").focus();
@@ -261,7 +263,7 @@ test("every key of the waterfall does what help says", { skip }, async () => {
   await eventually("the next failure", async () => (await label()) !== first);
   await press("E");
   await becomes(label, first);
-  // Equal calls are one row until one asks for them.
+  // Equal calls share a row until it is unfolded.
   await press("1", "End", "ArrowRight");
   await tab.locator(".wf-row:not([hidden]) .wf-text", { hasText: /^\d+ × Read$/ }).click();
   await matches(() => label(), /^\d+ × Read$/);
@@ -284,7 +286,7 @@ test("every key of the waterfall does what help says", { skip }, async () => {
   await becomes(() => axe(browser.context, tab), "[]");
   await tab.keyboard.press("Escape");
   await eventually("all again", async () => (await tab.locator(".focus").count()) === 0 && !tab.url().includes("focus="));
-  // The critical path of the turn.
+  // Shows the critical path of the turn.
   await press("1", "End", "c");
   await eventually("others step back", async () => (await tab.locator(".wf-dimmed .wf-marked").count()) > 0);
   await tab.keyboard.press("Escape");
@@ -326,7 +328,7 @@ test("every key of the waterfall does what help says", { skip }, async () => {
   }
   await tab.keyboard.press("w");
   await tab.locator(".wf-row:not([hidden])").first().waitFor();
-  // Escape goes to the first view; it leaves neither the session nor the site.
+  // Escape returns to the first view. It leaves neither the session nor the site.
   await tab.keyboard.press("i");
   await tab.getByLabel("Insights", { exact: true }).first().waitFor();
   await tab.keyboard.press("Escape");
@@ -345,7 +347,7 @@ test("every key of the waterfall does what help says", { skip }, async () => {
 });
 
 test("a click on the minimap goes to the turn under it, also when turns are folded, and a waiting session keeps its axis", { skip }, async () => {
-  // Two turns of 300 s, 50 s apart; the second ended ten minutes ago, and the session still waits for its person.
+  // Two turns of 300 s, 50 s apart. The second one ended ten minutes ago, and the session waits for its user.
   const talk = new Talk({ at: ago(1_250_000), project: "map", seed: 51 }).start("first").shell("make one", 300_000).end();
   talk.wait(50_000).start("second").shell("make two", 300_000).end();
   await collector.take(jsonl(talk));
@@ -396,7 +398,7 @@ test("the pointer zooms, pans and fits, and what lies beyond the axis says where
   await tab.mouse.move(box.x + 120, box.y + 10);
   await tab.mouse.up();
   await eventually("the stretch", async () => (await length()) < whole / 2);
-  // The double click is on the bar's row of the track, which holds the hint or the bar.
+  // The double click is on the bar's part of the row. There is either the bar or the hint that it lies beyond the edge.
   const away = bar("make three").locator(".wf-note-away");
   await matches(() => away.textContent(), /later ▸/);
   await away.click();
@@ -451,7 +453,7 @@ test("while the collector is away every page says since when, and the overview c
   await tab.locator(".lost").waitFor();
   await collector.start();
   await eventually("there again", async () => (await tab.locator(".lost").count()) === 0);
-  // What failed meanwhile is asked again without any event.
+  // Requests that failed while the collector was down are repeated without an event.
   await eventually("no trouble is left", async () => (await tab.locator(".trouble").count()) === 0);
   await tab.getByRole("heading", { name: "Health", level: 1 }).waitFor();
   await page.close();
@@ -507,7 +509,7 @@ test("hostile text is text on every page: no element, no dialog, no request, the
     await tab.locator(".wf-row:not([hidden])").first().waitFor();
     await tab.keyboard.press("0");
     await tab.keyboard.press("Home");
-    // The first two turns: each kind of call with its parts.
+    // Walks through the first two turns, which contain each kind of call.
     for (let i = 0; i < 14; i += 1) {
       await tab.keyboard.press("j");
       const tabs = tab.getByRole("tab");
@@ -597,7 +599,7 @@ test("a key that is pressed in the moment a page is drawn is not lost", { skip }
   for (const path of ["/health", "/sessions"]) {
     const page = await open("/live");
     const { tab } = page;
-    // In the task that draws: nothing that waits for the next frame has run yet.
+    // Checked in the same task that draws, before anything that waits for the next frame.
     await tab.addInitScript(() => {
       const seen = new MutationObserver(() => {
         if (!document.querySelector("main")) return;
@@ -643,7 +645,7 @@ test("a trace id leads to its session and span, and a cell of the heatmap to the
   await tab.goto(`${browser.base}/t/${trace}/${span.id}`);
   await eventually("its session", () => new URL(tab.url()).pathname === `/s/${talk.id}` && new URL(tab.url()).hash === `#${span.id}`);
   await eventually("its row", async () => (await tab.locator('.cv-row[aria-selected="true"] .cv-subject').textContent()).includes("make heat"));
-  // By keys: the last column is now; down to a cell that counts something.
+  // Moves by keys: the last column is now, and further down is a cell with calls.
   await tab.goto(`${browser.base}/latency?days=1&group=tool&name=Shell`);
   const canvas = tab.locator(".heat canvas");
   await canvas.waitFor();

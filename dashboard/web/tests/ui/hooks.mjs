@@ -1,7 +1,9 @@
-// Hooks as Cursor sends them, for sessions that tests and pictures need. The same arguments give the same lines.
+// Makes hooks as Cursor sends them, for tests and pictures. The same arguments give the same lines.
 import { readFileSync } from "node:fs";
 
-/** Text that must stay text, wherever it is shown: the corpus of the unit tests, and what a page could be tricked by. */
+/**
+ * Texts that must stay text wherever they are shown: the corpus of the unit tests, and texts that could trick a page.
+ */
 export const HOSTILE = [
   "<script>alert(1)</script>",
   "<img src=x onerror=alert(2)>",
@@ -17,7 +19,7 @@ export const HOSTILE = [
 let made = 0;
 const uuid = (seed) => `${(seed >>> 0).toString(16).padStart(8, "0")}-0000-4000-8000-${(made += 1).toString(16).padStart(12, "0")}`;
 
-/** One conversation whose hooks are written down in the order of time; times are milliseconds since the epoch. */
+/** The hooks of one conversation, in the order of time. Times are milliseconds since the epoch. */
 export class Talk {
   constructor({ at, project = "lighthouse", model = "gpt-5.5-medium", seed = 1 }) {
     Object.assign(this, { at, project, model, seed, lines: [], turns: 0, calls: 0 });
@@ -54,7 +56,7 @@ export class Talk {
     return this.hook("preToolUse", this.call);
   }
 
-  /** A call from start to end; `failed` is a message. */
+  /** A call from start to end. If `failed` is given, it is the error message. */
   tool(tool, input, ms, { output = "{}", failed = null, wait = 0 } = {}) {
     this.open(tool, input).wait(ms + wait);
     if (failed) return this.hook("postToolUseFailure", { ...this.call, error_message: failed, failure_type: "error", is_interrupt: false, duration: ms });
@@ -70,12 +72,12 @@ export class Talk {
   }
 }
 
-/** What `hookspan import` takes: the hooks of all talks in the order of time. */
+/** The hooks of all talks in the order of time, in the form that `hookspan import` reads. */
 export function jsonl(...talks) {
   return `${talks.flatMap((talk) => talk.lines).sort((a, b) => a.at - b.at).map(({ text }) => text).join("\n")}\n`;
 }
 
-/** A session in which every text that a person or a tool may choose is hostile. */
+/** A session in which every text that a user or a tool may choose is hostile. */
 export function hostile(at) {
   const talk = new Talk({ at, project: "<b>evil</b>", model: "<i>model</i>", seed: 666 });
   for (const [i, text] of HOSTILE.entries()) {
@@ -88,7 +90,7 @@ export function hostile(at) {
   return talk;
 }
 
-/** A long session: `turns` turns of about a hundred spans each. */
+/** A long session of `turns` turns, each with about a hundred spans. */
 export function long(at, turns, seed = 7) {
   const talk = new Talk({ at, project: "collector", seed });
   let state = seed;

@@ -1,8 +1,9 @@
-// Takes the pictures of the documentation: each page in both themes, over the invented history of `hookspan demo`.
+// Makes the pictures of the documentation: each page in both themes, with the invented history of `hookspan demo`.
 //
-//   cargo build && node dashboard/web/tests/ui/screenshots.mjs [FOLDER]
 //
-// With HOOKSPAN_URL (the signed-in address) those of another dashboard. Says how large each file is.
+// cargo build && node dashboard/web/tests/ui/screenshots.mjs [FOLDER]
+//
+// With HOOKSPAN_URL (an address that signs in), it uses another dashboard. Prints the size of each file.
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,11 +14,13 @@ import { noCollector, PROGRAM } from "./collector.mjs";
 import { ask, chromium, eventually, missing } from "./support.mjs";
 
 const FOLDER = process.argv[2] ?? fileURLToPath(new URL("../../../../docs", import.meta.url));
-/** Enough that every page is full; more only take longer to invent. */
+/** Enough to fill every page. More would only take longer to make. */
 const SESSIONS = "24";
 const SIZE = { width: 1160, height: 720 };
 
-/** Pages by the name of their file; `session` stands for the fullest one. Keys are pressed once it is drawn. */
+/**
+ * The pages by file name; `session` is the session with the most content. The keys are pressed after the page is drawn.
+ */
 const pages = ({ session, other }) => [
   ["overview", "/"], ["sessions", "/sessions"], ["conversation", session],
   ["session", `${session}?view=waterfall`, ["1", "End", "ArrowRight", "e"]],
@@ -48,7 +51,7 @@ for (const colorScheme of ["dark", "light"]) {
   await tab.goto(await code());
   await tab.locator(".rail").waitFor();
   const { items } = await ask(tab, "sessions?sort=calls&limit=20");
-  // One whose rows show something of everything, not the longest.
+  // A session that has some of everything, not the longest one.
   const full = items.find((one) => one.subagents > 0 && one.errors > 0 && one.turns > 2) ?? items[0];
   const other = items.find((one) => one.id !== full.id) ?? full;
   for (const [name, path, keys = []] of pages({ session: full.url, other: other.url })) {

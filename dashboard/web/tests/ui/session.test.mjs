@@ -14,14 +14,14 @@ before(async () => {
   await first.tab.getByRole("navigation", { name: "Pages" }).waitFor();
   const list = await ask(first.tab, "sessions?limit=50");
   await becomes(() => new URL(first.tab.url()).hash, "", "the code leaves the address");
-  // The session with the most to show.
+  // The session with the most content.
   session = list.items.toSorted((a, b) => b.calls + b.turns * 10 - a.calls - a.turns * 10)[0];
   await first.close();
 });
 
 after(() => dashboard?.close());
 
-/** A page of the session with its rows drawn. */
+/** Opens a view of the session, and waits until its rows are drawn. */
 async function open(query = "", options) {
   const page = await dashboard.page(options);
   await page.tab.goto(`${dashboard.base}${session.url}?view=waterfall${query.replace("?", "&")}`);
@@ -29,9 +29,9 @@ async function open(query = "", options) {
   return page;
 }
 
-// Rows are pooled: one that is out of view is hidden and keeps what it last showed.
+// Row elements are reused. An element out of view is hidden and still has its former content.
 const selected = (tab) => tab.locator('.wf-row[aria-selected="true"]:not([hidden])');
-// Rows are drawn on the frame after a key.
+// Waits for the next frame, because a key takes effect then.
 const drawn = (tab) => tab.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
 const label = async (tab) => {
   await drawn(tab);
@@ -114,7 +114,7 @@ test("e walks every failure of a long session once, then begins again", { skip }
   const { tab, close } = await open();
   await tab.keyboard.press("0");
   await tab.keyboard.press("Home");
-  // A failed row without rows below it; what hangs under it comes next and says so.
+  // Searches for a failed row without rows below it. A failed row below another one would be found next.
   const failures = await ask(tab, `sessions/${encodeURIComponent(session.id)}/spans`)
     .then(({ status, up }) => status.filter((one, i) => one === 1 && up[i + 1] !== 1).length);
   assert.ok(failures > 3, String(failures));
@@ -214,7 +214,7 @@ test("the theme follows the system and the choice", { skip }, async () => {
 
 test("what is painted takes the colours of the theme, also when it changes", { skip }, async () => {
   const { tab, close } = await open("", { colorScheme: "dark" });
-  // The strongest pixel of the first strip: a colour of the theme, nearly opaque.
+  // The strongest pixel of the first strip. It must be a colour of the theme, and nearly opaque.
   const strip = () => tab.evaluate(() => {
     const canvas = document.querySelector(".lanes canvas");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, Math.round(canvas.height / 2));
@@ -233,7 +233,7 @@ test("what is painted takes the colours of the theme, also when it changes", { s
 test("blur is in force before anything is shown", { skip }, async () => {
   const { tab, close } = await open();
   const filter = () => tab.locator("h1.blurry").evaluate((one) => getComputedStyle(one).filter);
-  // With the key, and not with the drawing behind it.
+  // Must happen with the key press, and not only at the next drawing.
   const blur = await tab.evaluate(() => {
     document.dispatchEvent(new KeyboardEvent("keydown", { key: "b", bubbles: true }));
     return document.documentElement.dataset.blur;

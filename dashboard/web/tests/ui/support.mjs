@@ -1,7 +1,9 @@
-// What every browser test needs: a browser, a dashboard with sessions, and a page on which nothing may go wrong.
+// What every browser test needs: a browser, a dashboard with sessions, and pages on which every error makes the test
+// fail.
 //
-// The dashboard is HOOKSPAN_URL (an address that `hookspan open --print` gave, of a collector that holds sessions), else the
-// example of the crate, built by `cargo build -p hookspan-dashboard --example demo` (HOOKSPAN_DEMO, where it is elsewhere).
+// The dashboard is the one at HOOKSPAN_URL (an address that `hookspan open --print` prints, of a collector with
+// sessions). Without it, the crate's example is used, built by `cargo build -p hookspan-dashboard --example demo`.
+// HOOKSPAN_DEMO names the example's path if it is elsewhere.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -16,7 +18,10 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const DEMO = process.env.HOOKSPAN_DEMO
   ?? fileURLToPath(new URL("../../../../target/debug/examples/demo", import.meta.url));
 
-/** Why these tests cannot run, or false; `without` says why there is nothing to look at. With HOOKSPAN_REQUIRE_BROWSER=1 that is a failure. */
+/**
+ * Why these tests cannot run, or false. `without` returns why there is no dashboard. With HOOKSPAN_REQUIRE_BROWSER=1
+ * such a reason is a failure.
+ */
 export async function missing(without = noDashboard) {
   const why = await reason(without);
   if (why && process.env.HOOKSPAN_REQUIRE_BROWSER === "1") throw new Error(`browser tests are required, but ${why}`);
@@ -41,7 +46,10 @@ async function reason(without) {
   return null;
 }
 
-/** A browser and a dashboard: `{base, login, page(options), close()}`. `demo` asks for the example's invented sessions. */
+/**
+ * Starts a browser and a dashboard: `{base, login, page(options), close()}`. `turns` is the number of turns of the
+ * invented sessions.
+ */
 export async function world({ turns = "12" } = {}) {
   const server = process.env.HOOKSPAN_URL ? null : await serve(turns);
   const login = process.env.HOOKSPAN_URL ?? server.url;
@@ -57,7 +65,7 @@ export async function world({ turns = "12" } = {}) {
   };
 }
 
-/** A browser of its own for the dashboard at `login`: `{base, context, page(options), close()}`. */
+/** Starts a browser for the dashboard at `login`: `{base, context, page(options), close()}`. */
 export async function chromium(login) {
   const { chromium: engine } = await import("playwright-core");
   const profile = mkdtempSync(join(tmpdir(), "hookspan-ui-"));
@@ -79,7 +87,7 @@ export async function chromium(login) {
   };
 }
 
-/** Waits for a condition with a deadline. */
+/** Waits until a condition holds. Fails after a deadline. */
 export async function eventually(what, condition, ms = 15_000) {
   const end = Date.now() + ms;
   let last;
@@ -91,19 +99,22 @@ export async function eventually(what, condition, ms = 15_000) {
   throw new Error(`${what}: ${JSON.stringify(last)}`);
 }
 
-/** Asserts that what `read` gives becomes `value`: a key, an answer or a frame takes its time. `read` only looks; it may be called many times. */
+/**
+ * Waits until `read` returns `value`, because keys, answers and frames take time. `read` must change nothing, since it
+ * may be called many times.
+ */
 export async function becomes(read, value, what) {
   const seen = await lastOf(read, (one) => isDeepStrictEqual(one, value));
   assert.deepStrictEqual(seen, value, what);
 }
 
-/** Asserts that the text which `read` gives comes to match. */
+/** Waits until the text that `read` returns matches. */
 export async function matches(read, pattern, what) {
   const seen = await lastOf(read, (one) => pattern.test(one));
   assert.match(seen, pattern, what);
 }
 
-/** What `read` gave when it fitted, or last. */
+/** Calls `read` until its value fits or the time is over. Returns the last value. */
 async function lastOf(read, fits, ms = 15_000) {
   const end = Date.now() + ms;
   let seen = await read();
@@ -114,14 +125,17 @@ async function lastOf(read, fits, ms = 15_000) {
   return seen;
 }
 
-/** The answer of `GET /api/v1/{path}`, asked by the page's own script: it signs the request. */
+/** The answer of `GET /api/v1/{path}`, requested by the page's own script, which signs the request. */
 export const ask = (tab, path) => tab.evaluate(async (asked) => {
   const main = document.querySelector('script[type="module"][src]').src;
   const { get } = await import(new URL("net/api.js", main).href);
   return get(asked);
 }, path);
 
-/** What axe-core finds on a page in the dark, and of its colours in the light, as text. Our own policy refuses script tags, so it goes in through the debugger. */
+/**
+ * The findings of axe-core on a page in the dark theme, and its findings about colours in the light one, as text. Our
+ * policy forbids script tags, so axe-core is loaded through the debugger.
+ */
 export async function axe(context, tab) {
   const source = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   const debug = await context.newCDPSession(tab);
@@ -130,7 +144,7 @@ export async function axe(context, tab) {
   // Only colours depend on the theme.
   for (const [colorScheme, rules] of [["dark", {}], ["light", { runOnly: ["color-contrast"] }]]) {
     await tab.emulateMedia({ colorScheme });
-    // What is on its way is shown faint for a moment.
+    // Content that is being reloaded is faint for a moment.
     await eventually("nothing is out of date", async () => (await tab.locator(".stale").count()) === 0);
     const { result } = await debug.send("Runtime.evaluate", {
       expression: `axe.run(document, ${JSON.stringify(rules)}).then(({violations}) => violations.map((v) => [v.id, v.nodes.slice(0, 3).map((n) => n.target.join(' ') + ': ' + n.failureSummary)]))`,
@@ -152,15 +166,15 @@ function serve(turns) {
   });
 }
 
-// Every page registers what must never happen; `close` fails when one did.
+// Opens a page that records everything that must never happen. `close` fails if something of it has happened.
 async function page(context, base, { colorScheme = "dark", viewport, offline = false } = {}) {
   const tab = await context.newPage();
   const wrong = [];
   await tab.emulateMedia({ colorScheme });
   if (viewport) await tab.setViewportSize(viewport);
   tab.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
-  // A page that is left open while the collector is away may say that it could not connect, and that the next collector does not know
-  // the key of the one before (401); nothing else.
+  // With `offline`, the collector is away for a while. The page may then report that it could not connect, and that the
+  // next collector does not know its key (401), and nothing else.
   const away = (text) => offline && /status of 401|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/.test(text);
   tab.on("console", (message) => message.type() === "error" && !away(message.text()) && wrong.push(`console: ${message.text()} ${message.location().url}`));
   tab.on("dialog", (dialog) => {

@@ -6,7 +6,7 @@ import { busy, visibleRows } from "../../app/trace/rows.js";
 
 const S = 1e6;
 
-/** An answer of the API from `[row, parent row, kind, label, start, dur, status]` in pre-order. */
+/** Makes an answer of the API from rows of `[row, parent row, kind, label, start, dur, status]` in pre-order. */
 function answer(rows, { delta = false, rev = 1, total = rows.length, t0 = 1_000 * S } = {}) {
   const strs = [...new Set(rows.map((row) => row[3]))];
   const kinds = [...new Set(rows.map((row) => row[2]))];

@@ -1,4 +1,4 @@
-// The rows of a conversation, their heights, their texts and their copy.
+// Tests the rows of a conversation: their heights, their texts and their copy.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { asMarkdown } from "../../app/conversation/copy.js";
@@ -104,7 +104,7 @@ test("a hundred thousand rows are laid out at once", () => {
   const one = script(lines);
   const start = performance.now();
   one.show(one.trace, 0, null);
-  // Quadratic work would take minutes; the machine may be busy.
+  // Quadratic work would take minutes. The limit is generous, because the machine may be busy.
   assert.ok(performance.now() - start < 5_000, `${performance.now() - start}`);
   assert.equal(one.rows.filter((i) => i >= 0).length, 100_000);
 });

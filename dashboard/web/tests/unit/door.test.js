@@ -1,4 +1,5 @@
-// What a page sends, and to whom: the collector here is written with the system's own arithmetic.
+// Tests what a page sends, and to whom. The collector in this file is written a second time, with Node's own
+// cryptography.
 import assert from "node:assert/strict";
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { afterEach, beforeEach, test } from "node:test";
@@ -8,7 +9,7 @@ import { door, Door } from "../../app/net/door.js";
 const hmac = (key, ...lines) => createHmac("sha256", key).update(lines.join("\n")).digest();
 const hash = (bytes) => createHash("sha256").update(bytes).digest();
 
-/** A collector: credentials that it knows, and what was sent to it. */
+/** A collector: the credentials that it knows, and the requests that it received. */
 class Collector {
   constructor() {
     this.secrets = new Map();
@@ -57,7 +58,7 @@ class Collector {
     return { token_required: true, granted: { session: "s", tab, page, restart, channel: "00".repeat(32), expires_us: 0 } };
   }
 
-  /** Only what is on disk is known after a restart. */
+  /** After a restart, only what is stored on disk is known. */
   restarted() {
     const next = new Collector();
     for (const [id, secret] of this.secrets) if (!this.pages.has(id)) next.secrets.set(id, secret);
@@ -108,7 +109,7 @@ test("whoever takes the port gets nothing: no question, no signature, no secret"
   globalThis.fetch = collector.fetch;
   await door.signIn(collector.code());
   await get("sessions?q=before");
-  // The collector stops: the stream breaks, and another program listens at once.
+  // The collector stops. The stream breaks, and another program listens on the port at once.
   door.doubt();
   const heard = [];
   const thief = (lie) => async (target, { headers = {}, body = "" } = {}) => {
@@ -134,7 +135,7 @@ test("whoever takes the port gets nothing: no question, no signature, no secret"
     assert.ok(!sent.includes("secret-words") && !sent.includes("Authorization"), sent);
     for (const secret of collector.secrets.values()) assert.ok(!sent.includes(secret.toString("hex")));
   }
-  // Whatever it said, the page comes back to its collector.
+  // Whatever that program has answered, the page finds its collector again.
   globalThis.fetch = collector.restarted().fetch;
   assert.deepEqual(await get("health"), { fine: true });
 });

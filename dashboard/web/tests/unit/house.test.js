@@ -1,4 +1,4 @@
-// Which folder may import from which. A row is complete: what is not listed is forbidden.
+// Checks which folder imports from which. A row lists everything that is allowed.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -15,14 +15,16 @@ const MAY_KNOW = {
   conversation: ["format", "net", "trace", "ui", "waterfall", "vendor"],
   session: ["conversation", "format", "net", "trace", "ui", "waterfall"],
   pages: ["format", "net", "trace", "ui"],
-  // What stands in the folder itself puts the rooms together.
+  // Files directly in `app` combine the folders.
   "": ["format", "net", "pages", "session", "ui"],
 };
 
 const scripts = readdirSync(APP, { recursive: true }).filter((name) => name.endsWith(".js"));
 const room = (name) => (name.includes("/") ? name.split("/")[0] : "");
 
-/** Files that a script imports, at once or when they are needed, as paths below `app`; comments are types alone. */
+/**
+ * The files that a script imports, at once or when needed, as paths below `app`. Imports in comments are types only.
+ */
 function imports(name) {
   const text = readFileSync(join(APP, name), "utf8");
   const now = text.matchAll(/^(?:import|export) .*?from "(\.[^"]+)";$/gms);
@@ -57,7 +59,7 @@ test("pages are fetched when they are asked for", () => {
   const pages = [...text.matchAll(/"(\/[a-z]*)": lazy\(\(\) => import\("([^"]+)"\)/g)];
   assert.ok(pages.length >= 10, String(pages.length));
   const atOnce = [...text.matchAll(/^import .*?from "(\.\/(?:pages|session)\/[^"]+)";$/gm)].map(([, path]) => path);
-  // Signing in is part of the frame.
+  // Signing in is part of the frame, so its page is not fetched later.
   assert.deepEqual(atOnce, ["./pages/login.js"]);
 });
 

@@ -1,10 +1,11 @@
-// Markdown of an agent as a tree: what is read, what stays text, and that hostile text costs little.
+// Tests the tree that is made from an agent's Markdown: what is formatted, what stays text, and that hostile text costs
+// little.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { entities, markdown } from "../../app/conversation/markdown.js";
 
-/** A tree as short text: tags with what they hold. */
+/** A tree as short text: each tag with its content. */
 const short = (blocks) => blocks.map((one) => (typeof one === "string" ? one : `<${[one.tag, one.name, one.href, one.start].filter(Boolean).join(" ")}>${short(one.kids)}</>`)).join("");
 const all = (blocks) => blocks.flatMap((one) => (typeof one === "string" ? [] : [one, ...all(one.kids)]));
 
@@ -60,7 +61,7 @@ test("hostile texts are read in bounded time and lose nothing that could mislead
     const start = performance.now();
     const blocks = markdown(text);
     const ms = performance.now() - start;
-    // Far from the seconds that the lexer alone takes for some of them; the machine may be busy.
+    // The lexer alone takes seconds for some of these texts. The limit is generous, because the machine may be busy.
     assert.ok(ms < 400, `${name}: ${ms.toFixed(0)} ms`);
     assert.ok(all(blocks).length <= 3_100, `${name}: ${all(blocks).length} nodes`);
   }

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { age, bytes, cost, count, duration, plural, tokenTotal } from "../../app/format/quantity.js";
 import { clock, date, offset } from "../../app/format/time.js";
 
-// A time of day is that of the browser's zone; the cases are in UTC.
+// Times of day are in the browser's zone, and the test cases are in UTC.
 process.env.TZ = "UTC";
 const corpus = JSON.parse(readFileSync(new URL("../corpus/quantities.json", import.meta.url), "utf8"));
 

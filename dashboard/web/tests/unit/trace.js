@@ -1,7 +1,7 @@
 // A trace for tests.
 import { decode, OK } from "../../app/trace/columns.js";
 
-/** A trace from `[depth, kind, label, start, duration, status]` lines in pre-order, milliseconds. */
+/** Makes a trace from `[depth, kind, label, start, duration, status]` rows in pre-order. Times are milliseconds. */
 export function trace(lines) {
   const strs = [...new Set(lines.map(([, , label]) => label))];
   const kinds = [...new Set(lines.map(([, kind]) => kind))];

@@ -110,7 +110,7 @@ test("zooming goes to the chosen row when it is in view, else to the middle, and
   assert.deepEqual(time.zoomed(model, 0.5), [100e6, 300e6]);
   model.selected = 8;
   assert.deepEqual(time.zoomed(model, 0.5), [200e6, 400e6], "moved away from the end, and as long as asked for");
-  // Away from an edge the window grows as much as elsewhere.
+  // If the window is not at an edge, it grows equally on both sides.
   time.place([0, 10e6], 600, []);
   model.selected = -1;
   assert.deepEqual(time.zoomed(model, 2), [0, 20e6]);
@@ -171,7 +171,7 @@ test("a session opens at the turn that runs, else at the last with an error, els
 test("a turn says its calls, errors and tokens beside its bar", () => {
   const one = trace(LINES);
   const parts = Object.fromEntries(["thinking", "responding", "hooks", "tools", "shell", "mcp", "edits", "subagent", "wait", "other"].map((key) => [`${key}_us`, key === "shell" ? 1 : 0]));
-  // Its row begins earlier where a child started before it: the number is the key.
+  // The turn's row may begin earlier than the turn, because a child started before it. So turns are matched by number.
   const turn = { n: 2, start_us: 305e6, calls: 1, errors: 2, tokens: { input: 30_000, output: 1_000 }, cost: null, parts };
   const { notes, mixes } = annotations(one, [turn]);
   assert.deepEqual([...notes], [[one.row[7], "1 call · 2 err · 31.0k tok"]]);
