@@ -346,7 +346,7 @@ fn a_file_system_that_lacks_something_is_named_and_costs_no_hook() {
     if let Err(why) = machine::tool("strace") {
         return skip::skip("file systems that lack something", &why);
     }
-    // The answers of 9p and virtiofs, of a FUSE program without `fsync`, and of vfat.
+    // The errors that these file systems return: 9p and virtiofs, a FUSE program without `fsync`, and vfat.
     for (calls, error, files, said) in [
         ("mmap", "ENODEV", &["hookspan.db-shm"][..], "gives programs no shared memory"),
         ("fsync,fdatasync", "EINVAL", &["hookspan.db", "hookspan.db-wal"], "does not sync files"),

@@ -1,10 +1,11 @@
-//! How fast the dashboard's answers are over a large store: fills one through the real path, then asks.
+//! Measures how fast the dashboard answers over a large store. It fills the store in the same way as a collector, and
+//! then sends requests.
 //!
 //! ```text
 //! cargo run --release -p hookspan --example api_latency -- 1000000
 //! ```
 //!
-//! Prints the median and the 99th percentile of each question, from the call to the finished JSON.
+//! Prints the median and the 99th percentile of each request, from the call to the finished JSON.
 
 #![expect(
     clippy::unwrap_used,
@@ -31,11 +32,11 @@ use hookspan_view::source::Deleted;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-/// Calls of one session: with its turns, thoughts and segment about 5,000 spans.
+/// Calls of one session. With turns, thoughts and the segment, a session has about 5,000 spans.
 const CALLS: usize = 4_700;
 const CALLS_PER_TURN: usize = 47;
 const DAY_NS: i64 = 86_400_000_000_000;
-/// Every question is asked so often.
+/// Number of times that each request is sent.
 const TIMES: usize = 200;
 
 struct Nothing;
@@ -71,7 +72,7 @@ fn main() {
         search: Some(search.handle()),
         ..Extras::default()
     };
-    // It has begun once it is behind, and is done once it is not.
+    // Waits until the indexer is behind, which shows that it has begun, and then until it has caught up.
     for behind in [true, false] {
         let deadline = Instant::now() + Duration::from_secs(if behind { 20 } else { 3_600 });
         while (search.handle().lag() > 0) != behind && Instant::now() < deadline {
@@ -85,7 +86,8 @@ fn main() {
     ask(&database, extras, &roots);
 }
 
-/// Sessions of about 5,000 spans over thirty days, through normalise, fold and store.
+/// Fills the store with sessions of about 5,000 spans over thirty days, through normalise, fold and store. Returns
+/// their ids.
 fn fill(database: &Path, sessions: usize) -> Vec<String> {
     let mut store = Store::open(database).unwrap();
     store.begin("bench").unwrap();
@@ -124,7 +126,7 @@ fn fill(database: &Path, sessions: usize) -> Vec<String> {
                 body["tool_output"] =
                     json!(format!("running {call} tests in {tool}; timeout deliver ok {number}"));
                 body["duration"] = json!(5 + call * call);
-                // Every fiftieth fails, with a hundred messages in all.
+                // Every fiftieth call fails, with a hundred different messages.
                 let n = turn * CALLS_PER_TURN + call;
                 if n % 50 == 7 {
                     body["error_message"] =
@@ -177,7 +179,7 @@ fn arrival(
     preparer.prepare(id, 0, hook)
 }
 
-/// A number for a name.
+/// Computes a number from a name.
 fn xx(text: &str) -> u64 {
     text.bytes().fold(7, |sum, byte| sum.wrapping_mul(1_099_511_628_211) ^ u64::from(byte))
 }

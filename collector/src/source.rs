@@ -151,7 +151,8 @@ impl StoreSource {
         }
     }
 
-    /// Completes a line with a subject that was not in memory when it was written.
+    /// The line with its complete label. Reads the label's subject from the raw hook if the writer did not have it in
+    /// memory.
     fn line(
         &self,
         db: &Connection,

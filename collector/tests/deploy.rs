@@ -1,4 +1,4 @@
-//! The compose file and what it mounts. No container engine is needed: what can be wrong without one is checked here.
+//! Checks docker-compose.yml and the files that it mounts, as far as that is possible without a container engine.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which fail by panicking")]
 
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The only document of a file, with nothing borrowed from its text.
+/// Parses a file that contains one document. The text is leaked, so that the result borrows nothing.
 fn document(path: &Path) -> Yaml<'static> {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let text: &'static str = Box::leak(text.into_boxed_str());
@@ -26,13 +26,13 @@ fn compose() -> Yaml<'static> {
     document(&root().join("docker-compose.yml"))
 }
 
-/// Name and body of every service.
+/// Name and content of every service.
 fn services(compose: &Yaml<'static>) -> Vec<(String, Yaml<'static>)> {
     let services = compose["services"].as_mapping().unwrap();
     services.iter().map(|(name, body)| (name.as_str().unwrap().to_owned(), body.clone())).collect()
 }
 
-/// The strings of a list, empty when it is not there.
+/// The strings of a list; empty if there is no such list.
 fn strings(body: &Yaml<'static>, key: &str) -> Vec<String> {
     let items = body.as_mapping_get(key).and_then(|list| list.as_sequence());
     items

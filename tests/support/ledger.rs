@@ -50,7 +50,7 @@ impl Ledger {
         self.killed.insert(number);
     }
 
-    /// Takes in what another one says.
+    /// Adds the entries of another ledger.
     pub fn join(&mut self, other: &Self) {
         self.accepted.extend(&other.accepted);
         self.killed.extend(&other.killed);

@@ -17,7 +17,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one that answers about all projects.
+    /// Starts a server that answers about all projects.
     #[must_use]
     pub fn start(world: &World) -> Self {
         let mut command = world.command(&world.hookspan());
@@ -64,7 +64,7 @@ impl Server {
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Closes its input; returns its exit code.
+    /// Closes the server's input. Returns the server's exit code.
     #[must_use]
     pub fn end(self) -> Option<i32> {
         let Self { mut child, stdin, .. } = self;

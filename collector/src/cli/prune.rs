@@ -21,7 +21,7 @@ use crate::store::salvage::{self, Aside};
 use crate::store::{cli, prune};
 use crate::text::counted;
 
-/// What to do when a collector runs.
+/// The advice if a collector runs.
 const BUSY: &str = "cannot prune; a running collector does by itself, with retention.max_age. To prune now, stop it (`systemctl --user \
                     stop hookspan`, or end the process), prune, and start it again; hooks wait in the journal meanwhile";
 
@@ -56,14 +56,14 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
-/// What goes, or went.
+/// What was deleted, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct Answer {
     sessions: u64,
     turns: u64,
     spans: u64,
     hooks: u64,
-    /// Of payloads, as they were received.
+    /// Bytes of payloads, as they were received.
     bytes: u64,
     damaged_databases: usize,
     damaged_bytes: u64,
@@ -77,7 +77,7 @@ impl Answer {
         Self { damaged_databases, damaged_bytes, deleted, ..Self::default() }.with(counted)
     }
 
-    /// Adds what was counted of sessions and hooks.
+    /// Adds the counts of sessions and hooks.
     fn with(self, counted: &Deleted) -> Self {
         let Deleted { sessions, turns, spans, hooks, bytes, .. } = *counted;
         Self { sessions, turns, spans, hooks, bytes, ..self }

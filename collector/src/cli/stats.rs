@@ -66,7 +66,8 @@ struct Row {
     name: String,
     count: u64,
     errors: u64,
-    /// Calls whose length no hook tells: they are in none of the lengths below, which are null where no length is known.
+    /// Calls whose duration no hook reports. The durations below do not include them, and are null if no duration is
+    /// known.
     unknown: u64,
     p50_us: Option<u64>,
     p90_us: Option<u64>,
@@ -74,7 +75,7 @@ struct Row {
     p99_us: Option<u64>,
     max_us: Option<u64>,
     total_us: Option<u64>,
-    /// By model, and with a price table; never a bill.
+    /// Estimated cost by model; never a bill. Left out without a price table.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_cost: Option<Cost>,
 }
@@ -94,7 +95,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let rows = rows.context("cannot read the database")?;
     let config = global.config()?;
     let prices = config.prices;
-    // Costs are those of all turns of the days.
+    // Costs are those of all turns in these days, so they are shown only without filters.
     let used = match prices.is_empty() || !narrow.is_empty() {
         true => Vec::new(),
         false => read::usage(&database, (today - args.days + 1) * DAY_NS)
@@ -141,7 +142,8 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 const NONE_LIKE_THAT: &str =
     "nothing that has ended is like that; `hookspan stats` counts everything";
 
-/// Percentiles from the sums, or of the spans that match: a command may take its time.
+/// Percentiles from the stored sums. With filters, the matching spans are counted one by one: a command, unlike a page,
+/// may take long.
 fn rows(
     database: &Connection,
     args: &Args,
@@ -156,7 +158,7 @@ fn rows(
     read::latency_of(database, group, &filter, usize::MAX).map(Option::unwrap_or_default)
 }
 
-/// The filter, with a period: that of `--from` and `--to`, else the days.
+/// The filter with a period: the period of `--from` and `--to` if given, otherwise the last days.
 fn within(args: &Args, mut filter: LineFilter, today: i64) -> LineFilter {
     if filter.from_ns.is_none() && filter.to_ns.is_none() {
         filter.from_ns = Some((today - args.days + 1) * DAY_NS);
@@ -165,7 +167,7 @@ fn within(args: &Args, mut filter: LineFilter, today: i64) -> LineFilter {
     filter
 }
 
-/// What to say when a period is empty, and where there is something.
+/// The message for an empty period. It says where older spans are.
 fn nothing(days: i64, today: i64, older: Option<(i64, u64)>) -> String {
     let nothing = format!("nothing has ended in the last {days} days");
     let Some((newest, spans)) = older else { return nothing };

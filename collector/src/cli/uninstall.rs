@@ -195,7 +195,7 @@ fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
     conclude(global, &failed)
 }
 
-/// Carries out one plan. Each plan is made just before this, because it depends on what earlier plans changed.
+/// Carries out one plan. Each plan is made directly before, because it depends on what earlier plans have changed.
 fn apply(global: &Global, place: &Place, plan: Plan) -> anyhow::Result<Option<PathBuf>> {
     let mut plan = plan;
     for _ in 0..3 {

@@ -228,7 +228,7 @@ pub(crate) struct DestinationForm {
     pub values: BTreeMap<String, String>,
 }
 
-/// Placeholders that stay in a link until a span is known.
+/// Placeholders that stay in a link until the span is known.
 const SPAN_PLACEHOLDERS: [&str; 7] =
     ["trace_id", "span_id", "conversation_id", "start_ms", "end_ms", "start_s", "end_s"];
 
@@ -241,10 +241,11 @@ const METRICS_INTERVAL_MIN: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 impl DestinationForm {
-    /// Fills in the preset, reads the references and checks every value.
+    /// Fills in the preset's values, reads the references and checks every value.
     ///
     /// # Errors
-    /// The first value that cannot be used, by its key.
+    ///
+    /// The first value that cannot be used, named by its key.
     pub(crate) fn build(
         &self,
         env: &Environment,
@@ -448,7 +449,7 @@ impl DestinationForm {
         Ok(self.endpoint.as_deref().or_else(|| self.preset.endpoint(protocol)))
     }
 
-    /// The preset's headers and the written ones over them.
+    /// The preset's headers, replaced or completed by the written ones.
     fn all_headers(
         &self,
         env: &Environment,
@@ -484,7 +485,7 @@ impl Destination {
         authority(&self.connection.endpoint).to_owned()
     }
 
-    /// Where it is and what it gets, in words for the audit log.
+    /// The destination's address and what it gets, in words for the audit log.
     #[must_use]
     pub(crate) fn gets(&self) -> String {
         let paths = match self.paths {
@@ -501,8 +502,8 @@ impl Destination {
         format!("{host}, content {content}, paths {paths}{secrets}{metrics}{user}")
     }
 
-    /// Identifies the receiver: the text changes if spans go somewhere else. It does not depend on secrets, so a new key for
-    /// the same account changes nothing.
+    /// Identifies the receiver. The text changes if spans would go somewhere else. It does not depend on secrets, so a
+    /// new key for the same account changes nothing.
     #[must_use]
     pub(crate) fn identity(&self) -> String {
         let Connection { endpoint, protocol, headers, .. } = &self.connection;
@@ -581,7 +582,7 @@ pub(crate) fn from_env(
     Ok(Some(Destination { connection, unready: missing.words(), ..destination }))
 }
 
-/// Prompts, answers and results must not cross a network in plain text.
+/// Refuses to send prompts, answers and results over a network in plain text.
 fn check_transport(endpoint: &str) -> Result<(), Mistake> {
     let is_plain = reqwest::Url::parse(endpoint).is_ok_and(|url| url.scheme() == "http");
     if !is_plain || is_loopback(endpoint) {
@@ -646,7 +647,7 @@ fn authority(url: &str) -> &str {
 /// A placeholder without a value.
 pub(super) struct Unfilled(pub(super) String);
 
-/// Puts `values` into the `{placeholders}` of `template`; the first unknown one is the error.
+/// Replaces the `{placeholders}` of `template` by `values`. Returns an error for the first unknown one.
 pub(super) fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<String, Unfilled> {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
@@ -665,7 +666,7 @@ pub(super) fn fill(template: &str, values: &BTreeMap<String, String>) -> Result<
     Ok(out)
 }
 
-/// A link is usable only if everything but the span is known. A link that a person wrote must be valid.
+/// Checks a link. It is usable only if everything except the span is known. A link that the user wrote must be valid.
 fn check_link(
     template: &str,
     values: &BTreeMap<String, String>,

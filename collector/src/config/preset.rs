@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::Environment;
 use super::connection::{Protocol, Secret, Temporality};
 
-/// A backend whose settings are known. It fills only what is unset.
+/// A backend whose settings are known. A preset supplies only values that are not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Preset {
@@ -27,7 +27,7 @@ pub(crate) enum Preset {
 }
 
 impl Preset {
-    /// The word in configuration.
+    /// The word in the configuration.
     #[must_use]
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Preset {
         }
     }
 
-    /// Default protocol. A port or path that is conventional for the other protocol wins over the preset's own.
+    /// The default protocol. If port or path of the endpoint are usual for the other protocol, that protocol is used.
     #[must_use]
     pub(crate) fn protocol(self, endpoint: Option<&str>) -> Protocol {
         let grpc_by_default = matches!(self, Self::Jaeger | Self::Tempo | Self::Honeycomb);
@@ -57,7 +57,7 @@ impl Preset {
         }
     }
 
-    /// Whether the backend speaks no gRPC.
+    /// Whether the backend does not accept gRPC.
     #[must_use]
     pub(crate) const fn http_only(self) -> bool {
         matches!(
@@ -71,13 +71,13 @@ impl Preset {
         )
     }
 
-    /// Whether the backend lists traces by the input and output of their root.
+    /// Whether the backend's list of traces shows the input and output of each root span.
     #[must_use]
     pub(crate) const fn shows_the_root(self) -> bool {
         matches!(self, Self::Langfuse | Self::Phoenix | Self::Mlflow | Self::DatadogLlmobs)
     }
 
-    /// Whether the backend takes metrics over OTLP at the address of its traces.
+    /// Whether the backend accepts OTLP metrics at the same address as traces.
     #[must_use]
     pub(crate) const fn takes_metrics(self) -> bool {
         match self {
@@ -95,19 +95,19 @@ impl Preset {
         }
     }
 
-    /// What the sums of metrics must count from; `None`: the backend takes either.
+    /// What the sums of metrics must count from. `None` if the backend accepts both.
     #[must_use]
     pub(crate) const fn temporality(self) -> Option<Temporality> {
         match self {
-            // Cumulative sums lose their first point there, and the direct intake refuses them.
+            // The agent drops the first point of cumulative sums, and the direct intake refuses them.
             Self::DatadogAgent | Self::Datadog => Some(Temporality::Delta),
-            // Prometheus's model behind it: differences are dropped or converted at best.
+            // It stores metrics in Prometheus's form. Differences are dropped, or converted at best.
             Self::GrafanaCloud => Some(Temporality::Cumulative),
             _ => None,
         }
     }
 
-    /// Default endpoint, with `{placeholders}`.
+    /// The default endpoint, with `{placeholders}`.
     #[must_use]
     pub(crate) const fn endpoint(self, protocol: Protocol) -> Option<&'static str> {
         let http = matches!(protocol, Protocol::Http);
@@ -127,7 +127,7 @@ impl Preset {
         })
     }
 
-    /// Headers the preset brings: fixed ones, and keys from the variables each vendor documents.
+    /// Headers of the preset: constants, and keys from the environment variables that the vendor documents.
     #[must_use]
     pub(crate) fn headers(self, env: &Environment) -> Vec<(String, Secret)> {
         let get = |key: &str| env.var(key);
@@ -171,7 +171,7 @@ impl Preset {
         }
     }
 
-    /// How to give a required header.
+    /// Advice on how to set a required header.
     #[must_use]
     pub(crate) const fn header_hint(self) -> &'static str {
         match self {
@@ -184,7 +184,7 @@ impl Preset {
         }
     }
 
-    /// How to name another region, where a key is valid in one region only.
+    /// Advice on how to choose another region, if a key is valid in one region only.
     #[must_use]
     pub(crate) const fn region_hint(self) -> Option<&'static str> {
         Some(match self {
@@ -202,8 +202,8 @@ impl Preset {
         })
     }
 
-    /// Bytes of content an attribute may hold at `full`. Tempo cuts at 2,048 bytes in silence, which breaks JSON; Datadog's
-    /// agent documents 5,000 characters.
+    /// Maximum number of bytes of content in an attribute at `full`. Tempo silently cuts at 2,048 bytes, which breaks
+    /// JSON. Datadog's agent documents 5,000 characters.
     #[must_use]
     pub(crate) const fn content_max_bytes(self) -> usize {
         match self {
@@ -227,7 +227,7 @@ impl Preset {
             Self::Langfuse => "{base}/project/{project}/traces/{trace_id}",
             Self::Phoenix => "{ui}/redirects/traces/{trace_id}",
             Self::Mlflow => "{ui}/#/experiments/{exp}/traces?selectedEvaluationId=tr-{trace_id}",
-            // Percent-encoded because the panes are JSON inside a query.
+            // Percent-encoded, because the panes are JSON in a query parameter.
             Self::Tempo | Self::GrafanaCloud => {
                 "{grafana}/explore?schemaVersion=1&panes=%7B%22a%22%3A%7B%22datasource%22%3A%22{uid}%22%2C%22queries%22%3A%5B%7B%22refId%22%3A%22A%22%2C%22queryType%22%3A%22traceql%22%2C%22query%22%3A%22{trace_id}%22%7D%5D%2C%22range%22%3A%7B%22from%22%3A%22{start_ms}%22%2C%22to%22%3A%22{end_ms}%22%7D%7D%7D"
             }
@@ -235,7 +235,7 @@ impl Preset {
         })
     }
 
-    /// Values for placeholders: those given, over the preset's own.
+    /// Values for placeholders: the given ones, and the preset's own for the rest.
     #[must_use]
     pub(crate) fn values(
         self,

@@ -3,8 +3,8 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// `text` without the `[[destination]]` of this name. `None` if it has no such table, or if the table cannot be cut out so that the
-/// rest reads as before: an array on one line, or a table in several places.
+/// `text` without the `[[destination]]` of this name. `None` if there is none, or if removing it would change how the
+/// rest is read (an array on one line, or a table in several places).
 #[must_use]
 pub(crate) fn without(text: &str, name: &str) -> Option<String> {
     let mut expected: toml::Table = text.parse().ok()?;
@@ -22,7 +22,7 @@ pub(crate) fn without(text: &str, name: &str) -> Option<String> {
     let end = last(table);
     let end = text.get(end..)?.find('\n').map_or(text.len(), |line| end + line + 1);
     let (before, after) = (text.get(..start)?, text.get(end..)?);
-    // One of the two empty lines around it goes, too.
+    // One of the two empty lines around the table is removed, too.
     let after = match before.is_empty() || before.ends_with("\n\n") || before.ends_with("\r\n\r\n")
     {
         true => after.strip_prefix("\r\n").or_else(|| after.strip_prefix('\n')).unwrap_or(after),
@@ -33,7 +33,7 @@ pub(crate) fn without(text: &str, name: &str) -> Option<String> {
     (found == expected).then_some(rest)
 }
 
-/// Where the last value in `value` ends.
+/// Offset of the end of the last value in `value`.
 fn last(value: &Spanned<DeValue<'_>>) -> usize {
     let own = value.span().end;
     match value.get_ref() {

@@ -39,7 +39,7 @@ pub(crate) fn parse(text: &str) -> Result<(TimeZone, String), Misuse> {
     })
 }
 
-/// `+02:00`, `+0200`, `+02`: at most 14 hours.
+/// Parses `+02:00`, `+0200` or `+02`; at most 14 hours.
 #[must_use]
 pub(crate) fn offset(text: &str) -> Option<Offset> {
     let sign = match text.as_bytes().first()? {

@@ -27,7 +27,8 @@ pub(super) struct Entry {
     /// repository.
     pub scope: Option<Scope>,
     pub file: PathBuf,
-    /// The parts of its command, if it has the form that `install` writes and stands where Cursor looks.
+    /// The parts of its command. `None` if `install` would not write such a command, or if Cursor does not read the
+    /// entry.
     pub form: Option<Line>,
 }
 

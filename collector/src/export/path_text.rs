@@ -225,7 +225,7 @@ fn without_homes(text: &str, folder: &str) -> Option<String> {
     (copied > 0).then(|| out + &text[copied..])
 }
 
-/// The length of the path that begins at `at`; 0 when none does.
+/// The length of the path that begins at `at`; 0 if no path begins there.
 fn path_at(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     let first = rest.as_bytes()[0];
@@ -261,7 +261,7 @@ fn path_at(text: &str, at: usize) -> usize {
     if has_name && is_plain && !is_tag && !is_number { path.len() } else { 0 }
 }
 
-/// Whether a path may begin at `at`: not inside a word or behind another separator.
+/// Whether a path may begin at `at`. It may not begin inside a word or directly after a separator.
 fn begins(text: &str, at: usize) -> bool {
     let before = &text[..at];
     let Some(last) = before.chars().next_back() else { return true };

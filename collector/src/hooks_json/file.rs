@@ -208,7 +208,7 @@ impl HooksFile {
         staged.map_err(|error| FileError::Io {
             action: "write beside",
             path: self.target.clone(),
-            // Without the random name of the new file, which would tell nothing.
+            // The error without the random name of the temporary file, which would not help a person.
             cause: error.raw_os_error().map_or(error, io::Error::from_raw_os_error),
         })
     }

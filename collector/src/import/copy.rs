@@ -177,7 +177,7 @@ impl Copier<'_> {
         }
         let time = sniff::time_of(&line).and_then(|time| self.zone.resolve(time, item.line));
         self.time = time.or(self.time);
-        // The time before a hook was understood. Nothing of the line is lost.
+        // If the text before a hook was understood as a time, nothing of the line is lost.
         if time.is_none() {
             self.remark(Remark::Text, item);
         }

@@ -12,7 +12,7 @@ use super::ListError;
 
 /// Maximum depth at which models are searched.
 const DEPTH: usize = 6;
-/// Maximum price per million tokens. A larger number means something else.
+/// Maximum price per million tokens. A larger number is not a price.
 const MOST: f64 = 100_000.0;
 
 /// Names of each price, with the factor that converts its number.

@@ -107,7 +107,7 @@ impl Search {
         Ok(Self { path: path.to_owned(), commands, lag, thread })
     }
 
-    /// For whoever answers questions.
+    /// A handle for sending requests to the indexer.
     #[must_use]
     pub fn handle(&self) -> Handle {
         let Self { path, commands, lag, .. } = self;
@@ -423,7 +423,7 @@ fn give_way() {
     let _refused = rustix::process::nice(19);
 }
 
-/// Elsewhere priorities are of the whole process.
+/// On other systems a priority applies to the whole process.
 #[cfg(not(target_os = "linux"))]
 fn give_way() {}
 
@@ -467,14 +467,14 @@ fn cut(text: &mut String, max: usize) {
     text.truncate(end.unwrap_or(0));
 }
 
-/// An empty index in place of the one at `path`.
+/// Replaces the index at `path` by an empty one.
 fn renewed(path: &Path) -> Result<Index, OpenError> {
     crate::store::search::remove(path)
         .map_err(|source| OpenError::Io { path: path.into(), source })?;
     Index::open(path)
 }
 
-/// The name of a text, as a filter and an answer have it.
+/// The name of a text in filters and answers.
 const fn word(field: Field) -> &'static str {
     match field {
         Field::Prompt => "prompt",

@@ -69,7 +69,7 @@ pub mod flag {
     pub const PAYLOAD: u8 = 8;
     /// The link to the parent is not certain.
     pub const TENTATIVE: u8 = 16;
-    /// It settled after its turn had left.
+    /// It settled after its turn had settled.
     pub const LATE: u8 = 32;
     /// No hook tells how long it took.
     pub const UNKNOWN_LENGTH: u8 = 64;

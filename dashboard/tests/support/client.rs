@@ -1,4 +1,4 @@
-//! Asking a router without a socket.
+//! Sends requests to a router without a socket.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -87,12 +87,12 @@ impl Answer {
 }
 
 impl World {
-    /// A dashboard that asks who comes.
+    /// A dashboard that requires signing in.
     pub fn locked() -> Self {
         Self::with(true, Arc::default())
     }
 
-    /// A dashboard that lets everybody in.
+    /// A dashboard that requires no sign-in.
     pub fn open() -> Self {
         Self::with(false, Arc::default())
     }
@@ -122,7 +122,7 @@ impl World {
         Self { router, source, door, vault, closing }
     }
 
-    /// Asks with exactly these headers.
+    /// Sends a request with exactly these headers.
     pub async fn send(
         &self,
         method: &str,

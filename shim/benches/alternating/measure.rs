@@ -218,7 +218,8 @@ impl Input {
         })
     }
 
-    /// Writes everything. A child that does not read, such as the floor, is no error.
+    /// Writes everything. It is no error if the child ends without reading, as the smallest program of the comparison
+    /// does.
     fn feed(&mut self, body: &[u8]) -> Result<()> {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
 

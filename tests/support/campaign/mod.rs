@@ -48,7 +48,7 @@ pub fn bar(what: &'static str, steps: u64) -> ProgressBar {
 pub struct Until<'a>(&'a AtomicBool);
 
 impl<'a> Until<'a> {
-    /// For a flag that threads look at.
+    /// `stop` is a flag that threads check.
     #[must_use]
     pub fn new(stop: &'a AtomicBool) -> Self {
         Self(stop)

@@ -24,7 +24,7 @@ use crate::world::World;
 const WINDOW: Duration = Duration::from_millis(150);
 /// If a sync on this machine takes longer than this, the cut proves nothing about the window, and is repeated.
 const STALL_MAX: Duration = Duration::from_millis(100);
-/// Maximum number of repeated cuts: at least this many, and otherwise as many as there are cuts.
+/// Maximum number of repeated cuts if the campaign has fewer cuts than this. Otherwise it is the number of cuts.
 const AGAIN_MIN: u64 = 10;
 /// Number of cuts per state directory. The last one happens while a collector catches up.
 const CUTS_PER_STATE: u64 = 10;

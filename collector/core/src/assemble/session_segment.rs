@@ -21,7 +21,7 @@ use crate::model::span::{End, EndReason, ErrorType, Link, Span, SpanEvent, SpanK
 use crate::model::time::Timestamp;
 use crate::model::tolerance::{END_GRACE, MINUTE};
 
-/// One stretch of a conversation.
+/// A segment of a conversation: hooks with neither a session end nor a long silence between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     pub(crate) start: Timestamp,

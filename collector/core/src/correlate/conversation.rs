@@ -54,7 +54,7 @@ pub(crate) struct Conversation {
     pub(crate) names: Names,
     /// Other ids of subagents, each with the subagent's delegation.
     pub(crate) aliases: BTreeMap<Box<str>, Box<str>>,
-    /// Some delegation names its child.
+    /// Whether some delegation names its child.
     pub(crate) names_children: bool,
     /// Whether some hooks name their delegation incompletely. Then each new hook causes all of them to be matched
     /// again.
@@ -81,7 +81,7 @@ pub(crate) struct Conversation {
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
     pub(crate) steady: Steady,
-    /// The conversation has events that only a root can have: prompt, response, stop, session events.
+    /// Whether the conversation has events that only a root can have: prompt, response, stop, session events.
     pub(crate) root_only: bool,
     pub(crate) evidence: Option<(u64, Evidence)>,
     pub(crate) lineage: Option<Lineage>,

@@ -21,9 +21,9 @@ use crate::model::time::Timestamp;
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) clock: Timestamp,
-    /// The clock was moved ahead to free memory.
+    /// Whether the clock was moved ahead to free memory.
     pub(crate) evicted: bool,
-    /// The next derivation reads every turn again, even those whose fingerprint has not changed.
+    /// Whether the next derivation reads every turn again, even turns whose fingerprint has not changed.
     pub(crate) force: bool,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) lag: Lag,
@@ -36,7 +36,7 @@ pub(crate) struct Group {
     pub(super) above: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Turns whose descendants have new facts. The value is true if a link has changed and the turn must be read again.
     pub(super) stirred: BTreeMap<Arc<str>, bool>,
-    /// Every turn has settled, so evicting the group ends nothing.
+    /// Whether every turn has settled, so that evicting the group ends nothing.
     pub(crate) quiet: bool,
     pub(super) turns: BTreeMap<Arc<str>, TurnState>,
     /// Turns that may still change by time or by a child.

@@ -55,7 +55,8 @@ impl Possible {
     }
 }
 
-/// The trace that contains a delegating call, at any depth: the trace of the root's turn above it.
+/// The trace in which a delegating call is shown. For a call in a child, at any depth, this is the trace of the root's
+/// turn above the child.
 pub(crate) fn trace_of_call<'a>(
     mut conversation: &'a Conversation,
     mut key: &'a str,

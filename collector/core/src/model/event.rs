@@ -262,7 +262,7 @@ pub struct Response {
 /// `afterAgentThought`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thought {
-    /// The step suffix of its generation id, else `~` + hash of the text.
+    /// The step number at the end of its generation id; without one, `~` and a hash of the text.
     pub key: String,
     /// Whether `key` is a step.
     pub step: bool,

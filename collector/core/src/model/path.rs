@@ -79,7 +79,7 @@ pub fn name(path: &str) -> &str {
     if trimmed.is_empty() { path } else { trimmed.rsplit(['/', '\\']).next().unwrap_or(trimmed) }
 }
 
-/// The repository of a folder, and the worktree's name if the folder is one.
+/// The repository that a folder belongs to. If the folder is a worktree, also the worktree's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Project<'a> {
     /// The repository's folder. If the path does not contain it, the folder that holds the repository's worktrees.

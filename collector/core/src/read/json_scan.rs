@@ -398,7 +398,8 @@ mod tests {
             let scan = Scan { at: from, ..Scan::of(&text) };
             let rest = text.as_bytes().get(from..).unwrap_or_default();
             let expected = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
-            // A string needs a quote or a backslash at some point; without one the scanner finds no string.
+            // A string ends with a quote, and an escape begins with a backslash. If neither follows, the scanner must
+            // find nothing.
             let ends = rest.iter().any(|byte| matches!(byte, b'"' | b'\\'));
             let expected = expected.filter(|_| ends).map(|at| from + at);
             prop_assert_eq!(scan.special(), expected);

@@ -208,7 +208,7 @@ impl Sessions {
                 self.dirty.insert(root);
             }
         }
-        // Reports new facts as of now, and not once before and once after the deadline.
+        // One report, as of now. Without this there would be two: one as of the deadline and one as of now.
         self.begin_round(Some(now));
     }
 

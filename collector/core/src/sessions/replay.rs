@@ -39,9 +39,9 @@ pub struct Replay<'a> {
     /// Changes that were waiting to be polled when the replay began.
     before: VecDeque<Change>,
     told: Vec<Change>,
-    /// Whether it is a part of another.
+    /// Whether this replay is a part of another one.
     nested: bool,
-    /// Conversations whose hooks came.
+    /// Conversations whose hooks were passed to this replay.
     own: BTreeSet<Arc<str>>,
     /// Another conversation turned out to be a child of the replayed ones. The store then lacks their changes.
     moves_others: bool,

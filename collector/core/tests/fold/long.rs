@@ -53,7 +53,7 @@ fn a_session_that_leaves_memory_turn_by_turn_has_the_same_spans_turns_and_totals
             let (left, held, reloads) = play(few(), &hooks, batch);
             same(&whole, &left);
             assert_eq!(reloads, 0, "{}", shape.name);
-            // The number of hooks kept, one batch, and one entry for each turn.
+            // At most the configured number of hooks, one batch, and one entry for each turn.
             let turns = left.turns.len();
             assert!(held <= 32 + 2 * batch + turns + 32, "{}: {held} by {batch}", shape.name);
         }

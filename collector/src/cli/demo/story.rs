@@ -206,7 +206,7 @@ impl Author {
     fn shell(&mut self) {
         let (command, output, exit, typical) = COMMANDS[self.rng.usize(..COMMANDS.len())];
         if self.rng.u8(..15) == 0 {
-            // Somebody had to say yes first.
+            // Before this call, the agent waited for a person's approval.
             self.pass(5_000, 90_000);
         }
         let input = json!({"command": command, "cwd": "", "timeout": 120_000});

@@ -8,7 +8,7 @@ pub(super) type Described =
     (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 
 const SESSION: (&str, &str) = ("session", "A session's id, the beginning of one, or `last`");
-/// The words that narrow down: `docs/figures.md`.
+/// Parameters that limit an answer; see `docs/figures.md`.
 const PROJECT: (&str, &str) = (
     "project",
     "The project's name, or its whole path; only where the server answers about all projects",

@@ -1,4 +1,5 @@
-//! Turns and what happened in them, each turn on its own time scale: the pauses between turns would leave nothing to see.
+//! Draws the turns of a session and everything in them. Each turn has its own time scale, because on a common scale the
+//! pauses between turns would leave no room for the rest.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,11 @@ use crate::cli::output::Paint;
 use crate::cli::sessions::{rfc3339, state_word};
 use crate::text::{self, counted};
 
-/// Deeper lines keep this indentation, so that something of them remains to be seen.
+/// Maximum indentation. Deeper lines are not indented further, so that there is room for their text.
 const DEPTH_MAX: usize = 8;
 const DURATION_COLUMNS: usize = 6;
 
-/// The session as text of at most `columns` columns. Nothing in it but `paint`'s colours is obeyed by a terminal.
+/// The session as text of at most `columns` columns. It contains no terminal sequences except `paint`'s colours.
 pub(super) fn draw(
     session: &SessionSummary,
     turns: &[TurnSummary],
@@ -58,7 +59,7 @@ struct Page<'a> {
     out: String,
 }
 
-/// The stretch of time that a bar is drawn on.
+/// The period of time that the bars of a turn show.
 #[derive(Clone, Copy)]
 struct Scale {
     from: Timestamp,
@@ -112,7 +113,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// From which commit of which branch to which.
+    /// The branch and commit at the start, and those at the end.
     fn repository(&mut self, session: &SessionSummary) {
         let Some(seen) = session.repository.as_deref() else { return };
         let from = state(seen.from_branch.as_deref(), seen.from_commit.as_deref());
@@ -128,7 +129,7 @@ impl<'a> Page<'a> {
         self.line(&format!("git: {}", said.join("  ")));
     }
 
-    /// What came of it.
+    /// The outcome of the session.
     fn outcome(&mut self, session: &SessionSummary) {
         let work = &session.work;
         let tests = work.tests_passed + work.tests_failed;
@@ -143,7 +144,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Where the time went, largest first.
+    /// What the time was used for, the largest part first.
     fn parts(&mut self, parts: &SessionParts) {
         let mut named: Vec<(&str, i64)> = parts.turns.named().to_vec();
         named.push(("idle", parts.idle));
@@ -200,7 +201,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// What hangs directly below a segment and is no turn, and segments are not lines of their own.
+    /// The lines directly below a segment, without turns. Segments themselves have no lines.
     fn outside(&mut self, root: &'a Line) -> Vec<&'a Line> {
         match root.kind {
             LineKind::Turn => Vec::new(),
@@ -217,7 +218,7 @@ impl<'a> Page<'a> {
         self.walk(line, 0, scale);
     }
 
-    /// From the start of a turn to its end, or to the last thing known of it.
+    /// From the start of a turn to its end, or, while it runs, to the last known time in it.
     fn scale(&self, line: &Line, children: &[&Line]) -> Scale {
         let mut end = line.end.unwrap_or(line.start);
         let mut pending: Vec<&Line> = children.to_vec();
@@ -262,7 +263,8 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Where in the stretch the line lies: at least one column, `░` where its end is not its own, `▒` while it runs.
+/// A bar for the line's time within the period. It has at least one column, of `░` if no hook reports the line's end,
+/// and of `▒` while the line runs.
 fn bar(line: &Line, scale: Scale, columns: usize) -> String {
     let column = |at: Timestamp| {
         let part = i128::from(at.since(scale.from)) * columns as i128 / i128::from(scale.length);
@@ -278,7 +280,7 @@ fn bar(line: &Line, scale: Scale, columns: usize) -> String {
     " ".repeat(from) + &fill.repeat(to - from)
 }
 
-/// Children by the row of their parent, in the order of their start.
+/// Lines by the row of their parent, in the order of their start.
 fn tree(lines: &[Line]) -> BTreeMap<i64, Vec<&Line>> {
     let mut tree: BTreeMap<i64, Vec<&Line>> = BTreeMap::new();
     for line in lines {
@@ -292,7 +294,7 @@ fn tree(lines: &[Line]) -> BTreeMap<i64, Vec<&Line>> {
     tree
 }
 
-/// Lines without a parent among the lines.
+/// Lines whose parent is not among the lines.
 fn roots(lines: &[Line]) -> Vec<&Line> {
     let rows: std::collections::BTreeSet<i64> = lines.iter().map(|line| line.row).collect();
     lines.iter().filter(|line| line.parent.is_none_or(|parent| !rows.contains(&parent))).collect()

@@ -55,7 +55,7 @@ fn a_history_that_cannot_be_read_to_its_end_is_read_on_where_it_ended() {
     for config in [all, few] {
         let whole = comes_back(&World::new(), &config, |_| {});
         let world = World::new();
-        // No text in it, until somebody repairs it: SQLite refuses to read the row.
+        // The column's text is not valid, so SQLite refuses to read these rows until they are repaired.
         let broken =
             "UPDATE raw_hook SET argument = CAST(x'ff' AS TEXT) WHERE seq IN (3, 40, 51, 120)";
         let read = comes_back(&world, &config, |path| {

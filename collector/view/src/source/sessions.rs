@@ -13,8 +13,8 @@ pub trait Sessions {
     fn position(&self) -> Result<Position>;
     /// Sessions written after revision `since`, newest activity first, at most `limit`.
     fn changed(&self, since: u64, limit: usize) -> Result<Vec<SessionSummary>>;
-    /// Sessions in the filter's order, largest first, at most `limit`, strictly after `before`. That is a cursor: the
-    /// sort key and the root of the last session of the previous page.
+    /// Sessions in the filter's order, largest first, at most `limit`, strictly after `before`: the sort key and the
+    /// root of the last session of the previous page.
     fn sessions(
         &self,
         filter: &SessionFilter,

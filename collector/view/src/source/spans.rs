@@ -24,7 +24,7 @@ pub trait Spans {
     /// The newest spans of all sessions, newest first, at most `limit`, with rows below `before`.
     fn latest(&self, before: Option<i64>, limit: usize) -> Result<Vec<(String, Line)>>;
     /// Matching spans of all sessions, latest start first, then highest row first, at most `limit`, strictly before
-    /// `before`. That is a cursor: start in nanoseconds and row.
+    /// `before`: the start in nanoseconds and the row of the last span of the previous page.
     fn matching(
         &self,
         filter: &LineFilter,

@@ -19,7 +19,8 @@ use crate::model::tool::ToolFacts;
 /// Maximum number of calls with one id that a hook is compared with, latest first.
 const MAX_NAMESAKES: usize = 8;
 
-/// Open calls: by id, or without an id by name and input, oldest first.
+/// Pairs hooks. An end belongs to the open call with its id; without an id, to the oldest open call with its name and
+/// input.
 pub(super) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     let mut found = Found {
         calls: Vec::with_capacity(facts.len() / 2 + 1),

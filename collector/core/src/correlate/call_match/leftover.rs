@@ -154,7 +154,8 @@ fn end_of(end: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     weigh(same_content(post, pre), same_length)
 }
 
-/// Two halves of the specific layer: the end holds fewer facts than the beginning, or names the tool differently.
+/// Evidence that two calls of the specific layer are halves of one call: the end holds fewer facts than the beginning,
+/// or names the tool differently.
 fn other_half(end: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     let (after, before) = (facts(end.after)?, facts(call.before)?);
     let run = end.after?.at.plus(-after.duration_ms.map_or(0, nanos));
@@ -170,7 +171,8 @@ fn other_half(end: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     weigh(same_content(after, before), None)
 }
 
-/// A call of the specific layer and one of the generic layer: one lies inside the other.
+/// Evidence that a call of the specific layer and a call of the generic layer are one call: one of them lies inside the
+/// other.
 fn other_layer(part: &Call<'_>, call: &Call<'_>) -> Option<Found> {
     let (own, tool) = (part.said()?, call.said()?);
     let content = same_content(own, tool);

@@ -1,7 +1,7 @@
 //! Reads the part of a command before the program's name. A misread quote there could show an argument as a name. If
 //! two shells read something differently, every function here returns `None`.
 
-/// Substitutions inside each other.
+/// Maximum depth of substitutions inside each other.
 const MAX_DEPTH: usize = 8;
 
 /// A position in a command.
@@ -126,7 +126,8 @@ impl<'a> Lead<'a> {
         matches!(self.rest(), [] | [b';' | b'\n', ..]).then_some(self)
     }
 
-    /// The word in command position: a name or a path, in quotes if it is a path from a root or from this folder.
+    /// Reads the word in command position: a name or a path. A word in quotes is accepted only if it is a path that
+    /// begins at a root or in this folder.
     pub(super) fn command_word(&mut self) -> Option<&'a str> {
         let word = match self.rest() {
             [quote @ (b'"' | b'\''), inner @ ..] => {

@@ -156,7 +156,7 @@ impl Maker {
             self.send(self.now, "afterAgentResponse", (&conversation, &generation), model, body);
             self.add(Thing::Response { at: self.now }, Some(thing));
             if is_odd && tokens.is_some() && self.dice.roll(3) == 0 {
-                // Once more, without its tokens.
+                // The same response once more, without tokens.
                 self.wait(3, 20);
                 let body = json!({"text": text});
                 let who = (conversation.as_str(), generation.as_str());
