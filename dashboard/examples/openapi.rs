@@ -2,6 +2,6 @@
 fn main() -> std::io::Result<()> {
     std::fs::write(
         concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json"),
-        hookspan_dashboard::api::document(),
+        hookspan_dashboard::document(),
     )
 }

@@ -5,17 +5,19 @@
 //! and assets contain no data; everything else is only for signed-in senders. Reading order: the collector uses
 //! [`router`] and [`guard`]; pages, scripts and agents use [`api`]. What they read is defined in `hookspan-view`.
 
-pub mod guard;
-pub mod problem;
-pub mod api;
+mod guard;
+mod problem;
+mod api;
 mod fingerprint;
 mod assets;
 mod shell;
 
+pub use api::document;
 pub use guard::{
     Access, BadHost, BadToken, BrowserSession, BySocket, Door, Knock, ScriptToken, Vault,
     VaultError,
 };
+pub use problem::Problem;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +33,6 @@ use guard::{Guard, Hosts};
 use hookspan_view::Source;
 use hookspan_view::changes::Notice;
 use hookspan_view::source::Control;
-use problem::Problem;
 
 /// What the router must be told.
 #[derive(Debug)]

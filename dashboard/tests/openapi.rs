@@ -15,7 +15,7 @@ fn document() -> &'static Value {
 
 #[test]
 fn the_committed_description_is_the_one_that_the_handlers_give() {
-    let generated = hookspan_dashboard::api::document();
+    let generated = hookspan_dashboard::document();
     assert!(
         generated == include_str!("../openapi.json"),
         "dashboard/openapi.json is out of date: cargo run -p hookspan-dashboard --example openapi"

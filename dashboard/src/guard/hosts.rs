@@ -16,7 +16,7 @@ impl core::error::Error for BadHost {}
 
 /// The list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hosts {
+pub(crate) struct Hosts {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
@@ -28,7 +28,7 @@ impl Hosts {
     /// # Errors
     ///
     /// The first entry that is not `NAME:PORT`.
-    pub fn new(address: Option<SocketAddr>, allowed: &[String]) -> Result<Self, BadHost> {
+    pub(crate) fn new(address: Option<SocketAddr>, allowed: &[String]) -> Result<Self, BadHost> {
         let mut hosts = Self { hosts: Vec::new(), origins: Vec::new() };
         if let Some(address) = address {
             for name in ["127.0.0.1", "localhost", "[::1]"] {
@@ -60,13 +60,13 @@ impl Hosts {
 
     /// Whether a complete Host header (or the authority of a target) is one of the entries.
     #[must_use]
-    pub fn lists(&self, host: &str) -> bool {
+    pub(crate) fn lists(&self, host: &str) -> bool {
         self.hosts.iter().any(|entry| entry.eq_ignore_ascii_case(host))
     }
 
     /// Whether a complete Origin header is one of the entries with its scheme.
     #[must_use]
-    pub fn lists_origin(&self, origin: &str) -> bool {
+    pub(crate) fn lists_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|entry| entry.eq_ignore_ascii_case(origin))
     }
 }

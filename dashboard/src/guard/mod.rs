@@ -14,7 +14,8 @@ pub use access::{Access, BadToken, BrowserSession, Knock, ScriptToken, Vault, Va
 pub use door::Door;
 pub(crate) use door::{Answered, Refused, Who};
 pub(crate) use headers::POLICY;
-pub use hosts::{BadHost, Hosts};
+pub use hosts::BadHost;
+pub(crate) use hosts::Hosts;
 pub(crate) use proof::Handshake;
 
 use std::sync::Arc;
@@ -31,21 +32,21 @@ use self::door::{Receipt, Shown};
 use crate::problem::Problem;
 
 /// Largest request body, bytes.
-pub const BODY_MAX_BYTES: usize = 64 * 1024;
+pub(crate) const BODY_MAX_BYTES: usize = 64 * 1024;
 
 /// Settings of the layer.
 #[derive(Debug)]
-pub struct Guard {
+pub(crate) struct Guard {
     /// Host names under which the port may be used.
-    pub hosts: Hosts,
+    pub(crate) hosts: Hosts,
     /// The door, or `None` if the owner admits everybody.
-    pub door: Option<Arc<Door>>,
+    pub(crate) door: Option<Arc<Door>>,
     /// Name of the cookie that earlier versions used. It contained a token and is removed.
-    pub old_cookie: String,
+    pub(crate) old_cookie: String,
     /// Routes without data, which other sites may link to.
-    pub pages: &'static [&'static str],
+    pub(crate) pages: &'static [&'static str],
     /// Routes of the API that are used to sign in.
-    pub open: &'static [&'static str],
+    pub(crate) open: &'static [&'static str],
 }
 
 /// Marks a request over a Unix socket. Browsers cannot reach such a socket, so the request may use `localhost` without
@@ -57,7 +58,11 @@ pub struct BySocket;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The layer.
-pub async fn layer(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(
+    State(guard): State<Arc<Guard>>,
+    request: Request,
+    next: Next,
+) -> Response {
     if request.headers().contains_key(&SERVICE_WORKER) {
         return no_service_worker();
     }

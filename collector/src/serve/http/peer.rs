@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::http::StatusCode;
-use hookspan_dashboard::problem::Problem;
+use hookspan_dashboard::Problem;
 
 #[cfg(target_os = "linux")]
 mod linux;
