@@ -450,23 +450,30 @@ impl Worker {
         }
     }
 
-    /// Runs `work` on a thread for blocking work. SQLite never runs on an async thread.
     async fn in_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut ExportStore) -> T + Send + 'static,
     ) -> T {
-        let store = Arc::clone(&self.store);
-        let done = tokio::task::spawn_blocking(move || {
-            work(&mut store.lock().unwrap_or_else(PoisonError::into_inner))
-        });
-        match done.await {
-            Ok(value) => value,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down, and this task with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        in_store(&self.store, work).await
+    }
+}
+
+/// Runs `work` on a thread for blocking work. SQLite never runs on an async thread.
+pub(super) async fn in_store<T: Send + 'static>(
+    store: &Arc<Mutex<ExportStore>>,
+    work: impl FnOnce(&mut ExportStore) -> T + Send + 'static,
+) -> T {
+    let store = Arc::clone(store);
+    let done = tokio::task::spawn_blocking(move || {
+        work(&mut store.lock().unwrap_or_else(PoisonError::into_inner))
+    });
+    match done.await {
+        Ok(value) => value,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, and this task with it.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 

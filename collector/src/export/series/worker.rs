@@ -19,7 +19,7 @@ use crate::export::Settings;
 use crate::export::client::Client;
 use crate::export::outcome::{Outcome, Refusal, Trouble};
 use crate::export::plan::Plan;
-use crate::export::worker::stopped;
+use crate::export::worker::{in_store, stopped};
 use crate::store::damage::Suspicion;
 use crate::store::export::{
     DestinationState, ExportStore, PointsPosition, Setback, StartAt, StoredPoints,
@@ -234,23 +234,11 @@ impl Worker {
         Ok(wait)
     }
 
-    /// Runs `work` on a blocking thread: SQLite never runs on an async one.
     async fn in_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut ExportStore) -> T + Send + 'static,
     ) -> T {
-        let store = Arc::clone(&self.store);
-        let done = tokio::task::spawn_blocking(move || {
-            work(&mut store.lock().unwrap_or_else(PoisonError::into_inner))
-        });
-        match done.await {
-            Ok(value) => value,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down and takes this task with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        in_store(&self.store, work).await
     }
 }
 
@@ -311,7 +299,7 @@ impl Reporter {
         if left > 0 && !at_once {
             return Ok(Step::Wait(Duration::from_nanos(left)));
         }
-        // Sums since the start contain what an earlier request would have said.
+        // A stored request of sums since the start need not be sent: a later one contains its values.
         let again = position.stored.clone().filter(|_| self.temporality == Temporality::Delta);
         let request = match again {
             Some(request) => request,
