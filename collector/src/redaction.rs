@@ -116,7 +116,7 @@ fn key(dir: &StateDir) -> [u8; KEY_BYTES] {
     }
     let key = random_key();
     if let Err(error) = write_private(&dir.redact_key(), &key) {
-        tracing::debug!(%error, "the key of redaction cannot be kept");
+        tracing::debug!(%error, "the redaction key cannot be stored");
     }
     // Another process may have written its key in the meantime.
     stored_key(dir).unwrap_or(key)

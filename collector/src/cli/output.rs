@@ -47,8 +47,8 @@ pub(crate) fn failure(error: &anyhow::Error, fitted: impl Fn(&str) -> String) ->
     note(&fitted(&format!("error: {}", described(error))));
     if open::is_suspected_below(error) {
         note(&fitted(
-            "hookspan.db is damaged or cannot be read. A collector (`hookspan serve`) that meets this finds out which: it moves a \
-             damaged database aside and saves what can be read; it waits for one that cannot be read. Hooks go on being kept",
+            "hookspan.db is damaged or cannot be read. The collector (`hookspan serve`) finds out which: it moves a damaged database \
+             aside and saves what can be read, and it waits for one that cannot be read. Meanwhile hooks are still kept",
         ));
     }
     ExitCode::from(if error.chain().any(|cause| cause.is::<Misuse>()) { 2 } else { 1 })

@@ -22,7 +22,7 @@ use crate::store::{cli, prune};
 use crate::text::counted;
 
 /// The advice if a collector runs.
-const BUSY: &str = "cannot prune; a running collector does by itself, with retention.max_age. To prune now, stop it (`systemctl --user \
+const BUSY: &str = "cannot prune while a collector runs. It prunes by itself if retention.max_age is set. To prune now, stop it (`systemctl --user \
                     stop hookspan`, or end the process), prune, and start it again; hooks wait in the journal meanwhile";
 
 /// Delete old sessions, and old hooks without a session; the collector must not run
@@ -147,14 +147,14 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 /// Everything before this time is deleted.
 fn before(args: &Args, filter: &LineFilter) -> anyhow::Result<Option<i64>> {
     if !filter.is_empty() && args.damaged {
-        return Err(Misuse("--damaged: not beside words that choose sessions".into()).into());
+        return Err(Misuse("--damaged cannot be combined with filters of sessions".into()).into());
     }
     if !filter.is_empty() && args.older_than.is_none() {
         return Ok(Some(i64::MAX));
     }
     if args.older_than.is_none() && !args.damaged {
         return Err(Misuse(
-            "say what to delete: --older-than TIME, --damaged, --project NAME or another word"
+            "say what to delete: --older-than TIME, --damaged, --project NAME or another filter"
                 .into(),
         )
         .into());

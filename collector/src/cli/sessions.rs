@@ -115,7 +115,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if sessions.is_empty() && narrowed {
-        note(&advice::fitted(global, "no session is like that; `hookspan sessions` lists all"));
+        note(&advice::fitted(global, "no session matches; `hookspan sessions` lists all"));
         return Ok(ExitCode::SUCCESS);
     }
     if sessions.is_empty() {

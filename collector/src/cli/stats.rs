@@ -139,8 +139,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NONE_LIKE_THAT: &str =
-    "nothing that has ended is like that; `hookspan stats` counts everything";
+const NONE_LIKE_THAT: &str = "nothing that has ended matches; `hookspan stats` counts everything";
 
 /// Percentiles from the stored sums. With filters, the matching spans are counted one by one: a command, unlike a page,
 /// may take long.

@@ -107,7 +107,7 @@ fn install_hooks(global: &Global, args: &Args) -> anyhow::Result<()> {
         if args.yes {
             return Ok(true);
         }
-        note("hookspan records what Cursor's agent does by way of hooks. This is the change:\n");
+        note("hookspan records what Cursor's agent does. For that it adds these hooks:\n");
         note(&consent::describe(plan, false, Paint::stderr(&global.env)));
         note("`hookspan install --dry-run` shows every line, `hookspan uninstall` takes it back.");
         output::ask("Make this change?")

@@ -113,5 +113,5 @@ fn damaged(shown: &str, fault: &str) -> Finding {
         format!("{shown} is damaged: {}", text::visible(fault, 120)),
         "restart the collector: it moves the file aside and saves what can be read",
     )
-    .meaning("hooks go on being kept in the journal")
+    .meaning("the journal still keeps hooks")
 }

@@ -60,8 +60,8 @@ fn clock(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     Some(Finding::ok(
         "clock.steps",
         format!(
-            "the clock was set {times} while hooks came: calls that ran meanwhile are told by the time since boot, and \
-             turns and calls carry `hookspan.clock_step_ms`"
+            "the clock was set {times} while hooks arrived: the durations of these calls come from the time since boot, and \
+             turns and calls have `hookspan.clock_step_ms`"
         ),
     ))
 }

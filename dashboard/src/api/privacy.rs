@@ -122,7 +122,10 @@ pub(super) async fn purge(State(app): State<Arc<App>>, Body(purge): Body<Purge>)
     let (before_us, dry_run) = (purge.before_us, purge.dry_run);
     let filter = purge.filter();
     if before_us.is_none() && filter.is_empty() {
-        return Err(Problem::bad_parameter("before_us", "name a time, a project, or another word"));
+        return Err(Problem::bad_parameter(
+            "before_us",
+            "give a time, a project, or another filter",
+        ));
     }
     let control = Arc::clone(&app.control);
     let (roots, more, deleted) = read(&app, move |source| {

@@ -28,7 +28,7 @@ pub(super) const TOOLS: [Described; 5] = [
     (
         "list_sessions",
         "Recorded sessions, newest first: id, state, project, model, first prompt, turns, calls, errors, time, tokens, \
-         and what came of it: tests, commits, pull request.",
+         and the outcome: tests, commits, pull request.",
         &[
             PROJECT,
             TOOL,

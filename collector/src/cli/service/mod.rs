@@ -111,7 +111,7 @@ impl Service {
             Some(plain) if !failed.is_empty() && cannot_confine() => {
                 replace(&self.path, plain).with_context(io)?;
                 note(
-                    "This system cannot confine services of yours in a user namespace: the service runs with less taken away.",
+                    "This system cannot run your services in a user namespace: the service runs with fewer restrictions.",
                 );
                 steps.iter().for_each(Step::run);
             }

@@ -16,7 +16,7 @@ pub enum OpenError {
     /// It was written by a newer hookspan.
     #[error(
         "{path} was written by a newer hookspan (schema {found}, this one knows {SCHEMA_VERSION}); install that \
-         version or a later one. Hooks go on being collected in the journal meanwhile",
+         version or a later one. Meanwhile the journal keeps hooks",
         path = .path.display()
     )]
     Newer {
