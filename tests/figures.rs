@@ -184,7 +184,7 @@ fn prune_deletes_what_the_words_choose_and_nothing_else() {
         }
         import(&world, &all);
     }
-    // Of nobody, and kept.
+    // This hook belongs to no session, and is kept.
     import(&world, &[Hook { at: TEN, body: json!({"hook_event_name": "workspaceOpen"}) }]);
     let listed = || {
         let sessions = world.json(&["sessions", "--json"]);

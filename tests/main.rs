@@ -47,7 +47,7 @@ mod export;
 mod dashboard;
 /// Who may use the dashboard, who may not, and what a refused attempt costs.
 mod door;
-/// The same machine has a second account.
+/// Another account of the same machine tries to get in.
 #[cfg(target_os = "linux")]
 mod second_account;
 /// The rights that the collector gives up, and that it works without them.

@@ -43,7 +43,7 @@ fn hooks(root: &str, word: &str) -> Vec<(String, Vec<u8>)> {
         hook("afterAgentResponse", json!({"text": secret("response")})),
         hook("stop", json!({"status": "error", "error_message": secret("error"), "loop_count": 0})),
         hook("sessionEnd", json!({"reason": "completed", "final_status": "completed"})),
-        // Those of nobody.
+        // Hooks that belong to no session.
         ("stop".to_owned(), format!("no JSON {}", secret("broken")).into_bytes()),
         (secret("argument"), format!("{{\"cut\": \"{}", secret("cut")).into_bytes()),
         (
@@ -162,7 +162,7 @@ fn prune_leaves_no_byte_in_any_file_of_anything_that_was_ever_kept() {
     assert_eq!(done, expected, "what the dry run says is what the run does");
     assert_eq!(places(&world, &needles), Vec::<String>::new());
 
-    // Nothing brings it back.
+    // Starting a collector does not bring it back.
     Collector::start(&world).stop();
     assert_eq!(places(&world, &needles), Vec::<String>::new(), "after the next start");
 }

@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As a person reads it.
+    /// A description for a person.
     #[must_use]
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -128,7 +128,7 @@ impl StoreSource {
         }
     }
 
-    /// The same, with what a running collector knows.
+    /// The same source, with what only a running collector knows.
     #[must_use]
     pub fn with(self, extras: Extras) -> Self {
         let readers = self.readers.reporting(&extras.suspicion);

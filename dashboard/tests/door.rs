@@ -138,7 +138,7 @@ async fn odd_signatures_are_refused() {
         let answer = world.send("GET", LIST, &headers, Body::empty()).await;
         assert_eq!(answer.status.as_u16(), 401, "{signed}");
     }
-    // One header is one person.
+    // A header identifies a single sender.
     let bearer = format!("Bearer {TOKEN}");
     let twice = [("host", ADDRESS), ("authorization", &*bearer), ("authorization", &*bearer)];
     assert_eq!(world.send("GET", LIST, &twice, Body::empty()).await.status.as_u16(), 401);

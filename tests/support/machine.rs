@@ -44,7 +44,7 @@ pub fn clear_up() {
 #[must_use]
 pub fn left_behind(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     if !is_alive("self") {
-        // Without /proc all would look gone.
+        // Without /proc, all processes would seem to have ended.
         return Vec::new();
     }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();

@@ -153,7 +153,7 @@ fn any_value(value: &Value) -> String {
         return String::new();
     };
     match inner {
-        // One writes 0, another 0.0.
+        // One receiver writes 0, another 0.0.
         number if kind.starts_with("double") => number.as_f64().unwrap_or(f64::NAN).to_string(),
         Value::Object(_) => {
             let values: Vec<_> = list(inner, "values").iter().map(any_value).collect();

@@ -95,7 +95,7 @@ fn shut_down(telemetry: Telemetry) {
     let (done, ended) = crossbeam_channel::bounded(1);
     std::thread::spawn(move || {
         telemetry.shutdown();
-        // Nobody may be waiting any more.
+        // The receiver may have stopped waiting.
         let _sent = done.send(());
     });
     // Too late is as good as never.

@@ -190,7 +190,7 @@ fn carry_out(global: &Global, undo: Undo) -> anyhow::Result<ExitCode> {
         }
         purge::delete(state, &files)?;
     }
-    // One directory may be in folders that were created for the other.
+    // One state directory may be inside folders that were created for another one.
     made.iter().try_for_each(|folder| remove_if_empty(folder))?;
     conclude(global, &failed)
 }

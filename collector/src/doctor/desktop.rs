@@ -74,7 +74,7 @@ pub(super) fn command(global: &Global, program: &Path, home: Option<&Path>) -> C
         command.env("XDG_RUNTIME_DIR", home).env("LOCALAPPDATA", home);
     }
     command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
-    // As Cursor sets it for every hook.
+    // Set in the same way as Cursor sets it for every hook.
     command.env("CURSOR_VERSION", "0.0.0");
     command
 }

@@ -71,7 +71,7 @@ fn room(folder: &Path) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Elsewhere nobody is asked.
+/// On other systems the free space is not determined.
 #[cfg(not(unix))]
 fn room(_folder: &Path) -> Option<u64> {
     None

@@ -327,7 +327,7 @@ async fn a_restart_repeats_the_stored_bytes_and_loses_nothing() {
     let sink = Sink::answering(&[Answer::Ok, Answer::Hang]).await;
     let exporters = world.export(vec![destination(&sink, "http/protobuf", "")]);
     eventually(|| sink.seen().len() == 2, || "two requests".to_owned()).await;
-    // As after kill -9: the task disappears during its request, and only the store knows its state.
+    // Simulates kill -9: the task disappears during its request, and only the store knows its state.
     for running in &exporters.destinations {
         running.task.lock().unwrap().take().unwrap().abort();
     }

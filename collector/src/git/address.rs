@@ -24,7 +24,8 @@ pub(super) fn address(remote: &str) -> Option<String> {
         None => {
             let (authority, path) = remote.split_once(':')?;
             let host = authority.rsplit('@').next().unwrap_or_default();
-            // One letter before a colon is a drive, a slash before it means a path, and a second colon a helper of Git.
+            // A single letter before the colon is a drive, and a slash before it means a path. A second colon belongs
+            // to the name of a helper of Git.
             if host.len() < 2 || authority.contains(['/', '\\']) || path.starts_with(':') {
                 return None;
             }

@@ -74,9 +74,9 @@ pub(crate) struct Ours {
 /// How an entry of ours is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// As `install` writes it on this system.
+    /// An entry as `install` writes it on this system.
     Own(Line),
-    /// For another operating system, whose paths this one cannot run.
+    /// An entry for another operating system. This system cannot run a program at such a path.
     OtherSystem,
     /// Another text that names the hook program: with a variable before it, inside a shell command, or with something
     /// after it.

@@ -99,7 +99,7 @@ pub(crate) enum FileError {
 /// A hooks.json as it lies on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HooksFile {
-    /// As it is named.
+    /// The path as it was named.
     pub path: PathBuf,
     /// The path of the file itself, with links resolved.
     pub target: PathBuf,

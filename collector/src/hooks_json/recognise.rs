@@ -54,7 +54,7 @@ impl System {
         Self::Linux
     };
 
-    /// As a person reads it.
+    /// The system's name for a person.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -34,7 +34,7 @@ pub(super) enum Kind {
     Object,
     /// The text begins like an object but is not one.
     Broken,
-    /// The same, and the text ends inside it.
+    /// Like `Broken`, and the text ends inside it.
     Unfinished,
     /// The beginning of an object or a line of more than [`LONGEST`] bytes.
     Cut,

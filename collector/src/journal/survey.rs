@@ -34,8 +34,8 @@ pub(crate) struct Survey {
     pub records: u64,
     /// Records at or after the position. Some of them may already be committed, because the position may lag behind.
     pub after_position: u64,
-    /// Those of them that are in the run-time directory, where shims write if the state directory does not accept a
-    /// hook.
+    /// How many of these records are in the run-time directory, where shims write if the state directory does not
+    /// accept a hook.
     pub spilled: u64,
     /// Bytes of the files there.
     pub spilled_bytes: u64,
@@ -213,7 +213,7 @@ mod tests {
         };
         let mut file = open(&dir.journal()).unwrap();
         append(&mut file, &new).unwrap();
-        // As a power cut leaves it.
+        // A power cut may leave such a file.
         file.set_len(1_000).unwrap();
         let after = append(&mut file, &NewRecord { id: 2, body: b"{}", ..new }).unwrap();
         let found = survey(&dir, &Position::default()).unwrap();

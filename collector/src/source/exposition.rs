@@ -39,7 +39,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Nothing yet, from today on.
+    /// No sums yet. They begin today.
     pub(super) fn new() -> Self {
         Self { since: today(), sums: Mutex::default() }
     }

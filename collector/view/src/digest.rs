@@ -1,4 +1,5 @@
-//! Sums up what was done in a period, by project: the figures of the sums by day, and what the turns did.
+//! Sums up what was done in a period, by project. Its figures come from the sums by day, and from the outcomes of
+//! turns.
 
 use std::collections::BTreeMap;
 

@@ -78,7 +78,7 @@ pub mod flag {
 /// How a line ended. The number is its code in the store's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing said it failed.
+    /// No hook reports a failure.
     Ok = 0,
     /// It failed.
     Error = 1,

@@ -83,7 +83,7 @@ pub(super) async fn list(
     json(Listed { sessions, tokens, url: "/privacy" })
 }
 
-/// One of them has ended.
+/// The answer after access was ended.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Revoked {
     revoked: bool,

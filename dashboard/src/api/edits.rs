@@ -124,7 +124,7 @@ fn path(span: &Span) -> String {
 pub(super) struct Diff {
     id: String,
     path: String,
-    /// As the list of edits has them.
+    /// Lines added, counted as in the list of edits.
     pub(super) added: i64,
     pub(super) removed: i64,
     bytes: usize,

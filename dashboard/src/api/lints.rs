@@ -18,7 +18,7 @@ use crate::problem::Problem;
 const LINES_MAX: usize = 100_000;
 /// Maximum number of spans that are named as evidence of one finding.
 const EVIDENCE_MAX: usize = 20;
-/// The same command failing so often.
+/// A finding if the same command fails this often.
 const FAILING_MIN: usize = 3;
 /// A finding if the same file is edited this often in one turn.
 const CHURN_MIN: usize = 5;

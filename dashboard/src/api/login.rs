@@ -16,7 +16,7 @@ use crate::problem::Problem;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Hello {
-    /// Of the credential.
+    /// Id of the credential.
     id: String,
     /// 16 to 64 random characters.
     page_nonce: String,

@@ -81,7 +81,7 @@ struct CallItem {
     delegates: bool,
     label: String,
     since_us: i64,
-    /// Of calls of this tool over thirty days; null if there are fewer than eight.
+    /// Median duration of this tool's calls over thirty days; null if there are fewer than eight.
     p50_us: Option<u64>,
     p95_us: Option<u64>,
     /// Runs whose length is known.

@@ -74,7 +74,7 @@ impl CostItem {
 }
 
 impl CostItem {
-    /// Of tokens by model.
+    /// The estimate for tokens of several models.
     pub(super) fn sum(prices: &Prices, used: &[(Option<String>, Usage)]) -> Option<Self> {
         let costs =
             used.iter().filter_map(|(model, usage)| prices.estimate(model.as_deref(), *usage));

@@ -34,7 +34,7 @@ impl Vault for MemoryVault {
 
     fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), VaultError> {
         let mut access = self.access.lock().unwrap();
-        // As in a file: the stored value is parsed from text again.
+        // Simulates a file: the stored value is parsed from text again.
         let mut new: Access =
             serde_json::from_str(&serde_json::to_string(&**access).unwrap()).unwrap();
         change(&mut new);

@@ -55,9 +55,9 @@ pub struct Page {
     tab: String,
     key: Key,
     seq: u64,
-    /// For further pages of the same browser, until the collector stops.
+    /// Admits further pages of the same browser, until the collector stops.
     pub page: Credential,
-    /// For this page after that.
+    /// Admits this page after that.
     pub restart: Credential,
 }
 

@@ -711,7 +711,7 @@ export interface paths {
             requestBody?: {
                 content: {
                     "application/json": {
-                        /** @description Of the credential. */
+                        /** @description Id of the credential. */
                         id: string;
                         /** @description 16 to 64 random characters. */
                         page_nonce: string;
@@ -2407,7 +2407,7 @@ export interface components {
         Diff: {
             /**
              * Format: int64
-             * @description As the list of edits has them.
+             * @description Lines added, counted as in the list of edits.
              */
             added: number;
             /** Format: uint */
@@ -2970,7 +2970,7 @@ export interface components {
             label: string;
             /**
              * Format: uint64
-             * @description Of calls of this tool over thirty days; null if there are fewer than eight.
+             * @description Median duration of this tool's calls over thirty days; null if there are fewer than eight.
              */
             p50_us: number | null;
             /** Format: uint64 */
@@ -3251,7 +3251,7 @@ export interface components {
             retrying: boolean;
             url: string;
         };
-        /** @description One of them has ended. */
+        /** @description The answer after access was ended. */
         Revoked: {
             revoked: boolean;
             url: string;

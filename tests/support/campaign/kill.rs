@@ -152,7 +152,7 @@ const STEPS: [Step; 4] = [
 ];
 
 const FEW: u64 = 5;
-/// As the configuration says.
+/// The size of a segment in this configuration.
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// Records of one frame each.
 const ONE_FRAME_MAX: usize = 60_000;

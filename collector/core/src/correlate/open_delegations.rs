@@ -26,8 +26,8 @@ impl<'a> Candidate<'a> {
         delegation: &'a Delegation,
     ) -> Option<Self> {
         let start = delegation.start.or(delegation.computed_start).or(delegation.stop)?;
-        // The delegation's own end proves that it ran, even beyond its turn, as long as memory holds a child that began
-        // since.
+        // A reported end proves that the delegation ran until then, even beyond its turn. This does not hold for an end
+        // that comes so late that a child of that time would no longer be in memory.
         let over = parent.over(start, delegation);
         let end = match (delegation.stop, over) {
             (Some(stop), Some(over)) if stop.since(over) > parent.session_idle_ns => over,
@@ -101,7 +101,7 @@ impl<'a> Starts<'a> {
 /// Delegations, ordered so that those open at a time are found without reading the others.
 #[derive(Default)]
 pub(crate) struct OpenDelegations<'a> {
-    /// By start, parent and key.
+    /// Delegations in the order of start, parent and key.
     list: Vec<Candidate<'a>>,
     /// All ends, sorted.
     ends: Vec<Timestamp>,

@@ -72,7 +72,7 @@ fn makers(words: &[&str]) -> String {
     }
 }
 
-/// Without `-20251101` or `-2026-03-05` at its end.
+/// The name without `-20251101` or `-2026-03-05` at its end.
 fn without_date(name: &str) -> &str {
     let digits =
         |text: &str, count: usize| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());

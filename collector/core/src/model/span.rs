@@ -210,7 +210,7 @@ impl EndReason {
 /// OpenTelemetry status; OK is never set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Status {
-    /// Nothing said it failed.
+    /// No hook reports a failure.
     #[default]
     Unset,
     /// The span failed. `error.type` is among the attributes exactly in this case.

@@ -221,8 +221,8 @@ pub struct Parts {
     /// Time between the two hooks of a call in which the call did not run. A person may have been asked. Hooks that ran
     /// during this time are included.
     pub wait: i64,
-    /// The same, where only hooks can have run: between hooks of a call that belong to one moment, and around calls
-    /// that need no approval (reading, searching).
+    /// Like `wait`, but time in which only hooks can have run: between hooks of a call that belong to one moment, and
+    /// around calls that need no approval (reading, searching).
     pub hooks: i64,
     /// The rest: the model's time, and time for which no hook tells anything.
     pub other: i64,
@@ -297,7 +297,7 @@ pub struct SessionParts {
 }
 
 impl SessionParts {
-    /// Of a session and all its turns.
+    /// Computes where the time of a session went, from the session and all its turns.
     #[must_use]
     pub fn of(session: &SessionSummary, turns: &[TurnSummary]) -> Self {
         let starts = turns.iter().map(|turn| turn.started_at);

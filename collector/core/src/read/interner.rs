@@ -16,7 +16,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Those of one hook.
+    /// An interner for a single hook.
     pub(crate) fn once() -> Self {
         Self { once: true, ..Self::default() }
     }

@@ -13,7 +13,7 @@ const FOLDERS: &str = "WORKSPACE_FOLDER_PATHS";
 pub(super) enum Scope {
     /// All.
     All,
-    /// Those whose workspace is this folder or lies in it.
+    /// Sessions whose workspace is this folder or lies in it.
     Project(String),
     /// No sessions, because nobody named the project.
     Unknown,

@@ -31,7 +31,7 @@ pub(super) enum Answer {
     Page(u16, &'static str, Option<(&'static str, &'static str)>, &'static str),
     /// A code and a message, in trailers.
     Grpc(tonic::Code, &'static str),
-    /// The same, in the headers of an answer without a body.
+    /// A code and a message, in the headers of an answer without a body.
     GrpcAtOnce(tonic::Code, &'static str),
     /// A gRPC status whose details are not base64.
     GrpcBroken,

@@ -108,7 +108,7 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
-    /// The same without words.
+    /// The same loss without its text.
     #[must_use]
     pub(crate) fn untold(&self) -> Self {
         Self { detail: String::new(), ..self.clone() }
@@ -168,11 +168,11 @@ impl LossReason {
 /// Where a new destination starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartAt {
-    /// After everything settled so far.
+    /// With spans that settle from now on.
     Head,
-    /// With what ended at or after this.
+    /// With spans that ended at this time or later.
     Since(Timestamp),
-    /// With everything.
+    /// With all stored spans.
     Beginning,
 }
 

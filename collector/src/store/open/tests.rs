@@ -113,7 +113,7 @@ fn a_still_reader_sees_the_log_and_leaves_every_file_as_it_was() {
     let before = around(&copy);
     assert_eq!((before.len(), rows(&copy)), (2, 1));
     assert_eq!(around(&copy), before);
-    // As one that has ended leaves it.
+    // The state after a collector has ended.
     drop(db);
     let before = around(&path);
     assert_eq!((before.len(), rows(&path)), (2, 1));

@@ -440,7 +440,7 @@ fn an_unknown_length_counts_as_a_call_and_nowhere_as_a_length() {
         LineFilter { failed: true, tool: Some("Shell".to_owned()), ..LineFilter::default() };
     let filter = SessionFilter { spans: failed.clone(), ..SessionFilter::default() };
     assert_eq!(readers.with(|db| sessions(db, &filter, None, 9)).unwrap().len(), 2);
-    // The same, looked at one by one.
+    // The same figures, counted one by one.
     let counted = |most| readers.with(|db| latency_of(db, "tool", &failed, most)).unwrap();
     assert_eq!(counted(2), Some(vec![row()]));
     assert_eq!(counted(1), None, "more than may be looked at");

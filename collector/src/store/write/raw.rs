@@ -176,7 +176,7 @@ fn payload(statement: &mut CachedStatement<'_>, seq: i64, pack: &Packed) -> rusq
 /// Packs written in this transaction, by the number of their first hook.
 #[derive(Debug, Default)]
 pub(super) struct Packs {
-    /// By address. The address stays valid because the packs are held here.
+    /// Numbers by the address of the pack. An address stays valid because the packs are held here.
     keys: HashMap<*const Packed, (Arc<Packed>, i64), RandomState>,
 }
 

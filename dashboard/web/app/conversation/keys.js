@@ -1,4 +1,4 @@
-// The keys of the conversation: those of the waterfall for moving and folding, for its own rows.
+// The keys of the conversation. Moving and folding have the same keys as in the waterfall.
 /** @import { KeyMap } from "../../types/app" */
 /** @import { Talk } from "./talk.js" */
 

@@ -13,7 +13,7 @@ export class Measured {
   constructor(script, texts) {
     this.script = script;
     this.texts = texts;
-    /** By row key, and how far the row is open. @type {Map<string, number>} */
+    /** Measured heights by row key, and by how far the row is open. @type {Map<string, number>} */
     this.known = new Map();
   }
 

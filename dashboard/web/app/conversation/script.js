@@ -155,7 +155,7 @@ export class Script {
       // The subagent represents the call that started it.
       if (this.delegates(one) && this.position[one + 1] !== NOWHERE) return this.position[one + 1];
     }
-    // For the session itself: its first prompt.
+    // The session itself is represented by its first prompt.
     return this.rows.length ? 0 : undefined;
   }
 

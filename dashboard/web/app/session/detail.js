@@ -50,7 +50,7 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
   const parts = data.payloads.filter((item) => !HOOK.test(item.part));
   const stale = String(data.row) !== String(span);
   const names = [...parts.map((item) => item.part), ...(hooks.length ? [RAW] : []), OTLP];
-  // Of what failed, the output says why.
+  // If the call failed, its output says why.
   const telling = data.status === "error" ? names.find((name) => name === "output" || name === "error") : undefined;
   const chosen = names.find((name) => name === tab) ?? telling ?? names[0];
   const item = parts.find((one) => one.part === chosen);

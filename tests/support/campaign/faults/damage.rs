@@ -59,7 +59,7 @@ pub(super) const BODIES: Damage =
 /// A part of one body, which is stored nowhere else.
 pub(super) const LARGE_BODY: Damage =
     Damage { pages: &[LOOKED_UP, Page::Overflow("payload")], journal: false };
-/// Both, with a journal that has them.
+/// Pages of the raw log and of bodies. The journal has their hooks.
 pub(super) const IN_JOURNAL: Damage = Damage {
     pages: &[LOOKED_UP, Page::Leaf("raw_hook"), Page::Leaf("payload"), Page::Overflow("payload")],
     journal: true,

@@ -101,7 +101,7 @@ impl<'a> Lead<'a> {
             return None;
         }
         self.at += name + equals;
-        // `TOKEN= abc` starts `abc`. The author may have meant an assignment.
+        // In `TOKEN= abc` the program is `abc`. But the author may have meant an assignment.
         (!self.word()?.is_empty()).then_some(true)
     }
 
