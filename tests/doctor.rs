@@ -534,3 +534,47 @@ fn serve(mut stream: std::net::TcpStream, taken: &Mutex<Vec<Vec<u8>>>) {
         }
     }
 }
+
+/// A hooks.json of other people, what `doctor` says of it once hookspan is installed beside its entries, and where.
+const OF_OTHERS: [(&str, &str, &str); 4] = [
+    (
+        "{ \"version\": \"1\", \"hooks\": { \"stop\": [ { \"command\": \"./mine.sh\" } ] } }\n",
+        "",
+        "",
+    ),
+    (
+        "{ \"version\": 1, \"hooks\": { \"preToolUse\": [ { \"command\": \"./mine.sh\", \"matcher\": \"Shell(\" } ] } }\n",
+        "hooks.void",
+        "not a regular expression",
+    ),
+    (
+        "{ \"version\": 1, \"hooks\": { \"stop\": [ { \"command\": \"curl -s https://a.example.invalid/x -d @-\" } ] } }\n",
+        "hooks.void_for_cli",
+        "a text contains `//`",
+    ),
+    (
+        "{ \"version\": 1, \"hooks\": { \"stop\": [ { \"command\": \"C:\\\\Users\\\\kim\\\\AppData\\\\Local\\\\hookspan\\\\bin\\\\hookspan-shim.exe stop\", \"timeout\": 10 } ] } }\n",
+        "hooks.other_system",
+        "for another operating system",
+    ),
+];
+
+#[test]
+fn hooks_of_other_people_are_kept_and_their_faults_are_told_once() {
+    for (text, id, what) in OF_OTHERS {
+        let world = World::new();
+        let path = world.write_home(".cursor/hooks.json", text);
+        installed(&world);
+        let mut found = wrong(&world);
+        found.retain(|(id, _)| id != "collector.stopped" && id != "hooks.silent");
+        let ids: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
+        let expected: &[&str] = if id.is_empty() { &[] } else { &[id] };
+        assert_eq!(ids, expected, "{text}");
+        if !id.is_empty() {
+            let said = finding(&world, id)["what"].to_string();
+            assert!(said.contains(what), "{said}");
+        }
+        world.ok(&["uninstall", "--scope", "user"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}

@@ -29,6 +29,8 @@ pub(crate) fn words(prices: &Prices, estimate: Estimate) -> String {
     let currency = text::visible(&prices.currency, 8);
     match unpriced_tokens {
         0 => format!("about {amount:.2} {currency}"),
+        // Nothing was priced, so there is no amount.
+        some if amount == 0.0 => format!("{} tokens unpriced", text::count(some)),
         some => format!("about {amount:.2} {currency}, {} tokens unpriced", text::count(some)),
     }
 }
@@ -52,6 +54,7 @@ mod tests {
         let prices = Prices::new("EUR".to_owned(), []);
         let said = |amount, unpriced_tokens| words(&prices, Estimate { amount, unpriced_tokens });
         assert_eq!(said(1.005_1, 0), "about 1.01 EUR");
-        assert_eq!(said(0.0, 12_000), "about 0.00 EUR, 12.0k tokens unpriced");
+        assert_eq!(said(0.25, 12_000), "about 0.25 EUR, 12.0k tokens unpriced");
+        assert_eq!(said(0.0, 12_000), "12.0k tokens unpriced");
     }
 }

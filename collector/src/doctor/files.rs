@@ -102,7 +102,8 @@ impl Files {
                 _ => None,
             },
         };
-        self.entries.extend(audit.ours.iter().map(entry));
+        let here = audit.ours.iter().filter(|ours| ours.shape != Shape::OtherSystem);
+        self.entries.extend(here.map(entry));
     }
 }
 
@@ -212,7 +213,7 @@ impl Report<'_> {
                 self.say(&system),
                 "give each system its own hooks.json: Windows and WSL, or two computers, share this one",
             )
-            .meaning("the program cannot run here; an install here would replace the entries of the other system")
+            .meaning("the program cannot run here; install and uninstall leave these entries to the other system")
             .at(self.places(&system))
         });
         other.into_iter().chain(system).collect()
@@ -230,7 +231,9 @@ impl Report<'_> {
     /// Which events are recorded, which are there twice, and which were removed.
     fn events(&self) -> Vec<Finding> {
         let shown = self.path.display();
-        let direct: Vec<&Ours> = self.audit.ours.iter().filter(|ours| !ours.grouped).collect();
+        // What another system's program was written for does not start here.
+        let runs = |ours: &&Ours| !ours.grouped && ours.shape != Shape::OtherSystem;
+        let direct: Vec<&Ours> = self.audit.ours.iter().filter(runs).collect();
         if direct.is_empty() {
             return Vec::new();
         }
