@@ -107,7 +107,8 @@ pub(crate) fn table(lines: &[Line]) -> String {
 pub(crate) fn document(package: &Path) -> String {
     let mut all = lines(&package.join("../../tests/fixtures"));
     all.extend(lines(&package.join("tests/streams")));
-    format!("{INTRODUCTION}\n{}{}", table(&all), section(package))
+    let outside = table(&lines(&package.join("tests/outside")));
+    format!("{INTRODUCTION}\n{}{OUTSIDE}\n{outside}{}", table(&all), section(package))
 }
 
 const INTRODUCTION: &str = "\
@@ -128,4 +129,11 @@ Written by `cargo run -p hookspan-core --example scorecard`; a test keeps it cur
 truth as arguments, the command prints that row too. `ide-one-subagent` has the shape of a real recording of the IDE
 (3.7.19) with one subagent. The recording it is modelled on, 125 hooks which are not ours to publish, gives 53 of 53 spans
 and zero in every other column (`tests/fixtures/ide-3.7.19.truth`).
+";
+
+const OUTSIDE: &str = "
+## Inputs of other people
+
+The same for small streams modelled on what other people reported or captured (`collector/core/tests/outside`). Most of them
+were wrong when they were tried first.
 ";

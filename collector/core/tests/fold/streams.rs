@@ -90,6 +90,16 @@ fn the_scorecard_is_current() {
 }
 
 #[test]
+fn every_input_of_other_people_is_what_really_happened() {
+    let wrong: Vec<String> = lines(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside"))
+        .into_iter()
+        .filter(|line| !line.score.is_right() || (line.score.untold > 0) != line.why.is_some())
+        .map(|line| format!("{}: why {:?}, but {:#?}", line.name, line.why, line.score))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn every_rule_stands_in_the_source_once_and_in_the_scorecard() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let section = crate::rules::section(package);
