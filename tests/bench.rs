@@ -4,7 +4,10 @@
 //! cargo run --release -p e2e --example bench -- backlog [EVENTS]
 //! cargo run --release -p e2e --example bench -- sustained [SECONDS] [EVENTS_PER_SECOND]
 //! cargo run --release -p e2e --example bench -- latency [ROUNDS] [EVENTS_PER_SECOND]
+//! cargo run --release -p e2e --example bench -- export [EVENTS] [ROUNDS]
 //! ```
+//!
+//! `export` sends to a receiver of its own over HTTP. `HOOKSPAN_BENCH_GRPC=URL` names one for gRPC.
 //!
 //! Each run prints which targets were reached. With `--gate` it fails if one is missed. `cargo test` runs none of them,
 //! because the figures depend on the machine. The shim has its own benchmark, see BENCHMARKS.md.
@@ -23,6 +26,7 @@ use e2e_support::collector::Collector;
 use e2e_support::journal::{JournalWriter, now};
 use e2e_support::player;
 use e2e_support::random::Random;
+use e2e_support::swallow::Swallow;
 use e2e_support::wait::{eventually, pause};
 use e2e_support::world::World;
 
@@ -39,7 +43,8 @@ const PAUSE_NS: u64 = 1_000_000;
 const BEHIND_MAX: u64 = 4 << 30;
 const TICK: Duration = Duration::from_millis(5);
 
-const USAGE: &str = "bench [backlog [EVENTS] | sustained [SECONDS] [PER_SECOND] | latency [ROUNDS] [PER_SECOND]] [--gate]";
+const USAGE: &str = "bench [backlog [EVENTS] | sustained [SECONDS] [PER_SECOND] | latency [ROUNDS] [PER_SECOND] | export [EVENTS] [ROUNDS]] \
+                     [--gate]";
 
 fn main() -> ExitCode {
     let (flags, arguments): (Vec<String>, Vec<String>) =
@@ -57,6 +62,7 @@ fn main() -> ExitCode {
         Some("backlog") => backlog(&mut aims, number(0, 200_000)),
         Some("sustained") => sustained(&mut aims, number(0, 300), number(1, 20_000)),
         Some("latency") => latency(&mut aims, number(0, 200), number(1, 2_000)),
+        Some("export") => export(&mut aims, number(0, 100_000), number(1, 3)),
         Some(_) => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -251,6 +257,82 @@ fn latency(aims: &mut Aims, rounds: u64, rate: u64) {
         times[times.len() * 99 / 100],
     );
     aims.note("a median of 50 ms", median <= Duration::from_millis(50));
+}
+
+/// Spans of a stored history leave for a receiver that takes everything. Measures spans per second, and the collector's CPU time per
+/// span above that of a collector without destinations. The ways take turns, so that load beside them meets all.
+fn export(aims: &mut Aims, events: u64, rounds: u64) {
+    let world = World::new();
+    let mut load = Load::new(&world);
+    load.began = now().checked_sub(events * PAUSE_NS);
+    load.write(events).unwrap();
+    let collector = Collector::start(&world);
+    eventually("the backlog is committed", Duration::from_secs(3_600), || {
+        match received(&collector)? {
+            received if received >= events => Ok(()),
+            received => Err(format!("{received} of {events}")),
+        }
+    });
+    // Turns settle two seconds after their end.
+    pause(Duration::from_secs(4));
+    drop(collector);
+    let swallow = Swallow::start();
+    let grpc = env::var("HOOKSPAN_BENCH_GRPC").ok();
+    let http = ["none", "gzip"].map(|word| (swallow.address.as_str(), "http/protobuf", word));
+    let grpc =
+        grpc.iter().flat_map(|url| ["none", "gzip"].map(|word| (url.as_str(), "grpc", word)));
+    let ways: Vec<_> = http.into_iter().chain(grpc).collect();
+    let idle = idle(&world);
+    println!(
+        "a collector without destinations: {:.0} ms of CPU, peak memory {:.0} MiB",
+        idle.0.all as f64 / 1e6,
+        idle.1
+    );
+    for round in 1..=rounds {
+        for (way, (url, protocol, gzip)) in ways.iter().enumerate() {
+            let name = format!("r{round}w{way}");
+            let (spans, took, usage, peak) = exported(&world, &name, (url, protocol, gzip));
+            let (rate, parts) = (spans as f64 / took, usage.per_event(&idle.0, spans));
+            println!(
+                "{protocol:<13} {gzip:<4} {rate:>7.0} spans/s, {parts}, peak memory {peak:.0} MiB"
+            );
+            let cost = usage.all.saturating_sub(idle.0.all) as f64 / 1e3 / spans as f64;
+            aims.note("15 µs of CPU per span, 60 MiB", cost <= 15.0 && peak <= 60.0);
+        }
+    }
+}
+
+/// CPU time and peak memory of a collector that has nothing to send, in the time in which others send.
+fn idle(world: &World) -> (Usage, f64) {
+    world.write_config("");
+    let collector = Collector::start(world);
+    pause(Duration::from_secs(5));
+    (Usage::of(&collector), mib(memory(&collector, "VmHWM:")))
+}
+
+/// Spans, seconds, CPU time and peak memory of a collector with a new destination that gets everything.
+fn exported(
+    world: &World,
+    name: &str,
+    (url, protocol, gzip): (&str, &str, &str),
+) -> (u64, f64, Usage, f64) {
+    world.write_config(&format!(
+        "[[destination]]\nname = \"{name}\"\nendpoint = \"{url}\"\nprotocol = \"{protocol}\"\n\
+         compression = \"{gzip}\"\nbackfill = \"all\"\nsemconv = \"genai-1.41-strict\"\n"
+    ));
+    let collector = Collector::start(world);
+    let started = Instant::now();
+    let spans = eventually("all spans have left", Duration::from_secs(900), || {
+        let health = collector.get("health")?;
+        let all = health["exporters"].as_array().cloned().unwrap_or_default();
+        let one = all.iter().find(|one| one["name"] == name).ok_or("no such destination")?;
+        match (one["queued"].as_u64(), one["delivered"].as_u64()) {
+            (Some(0), Some(delivered)) if delivered > 0 => Ok(delivered),
+            left => Err(format!("{left:?}: {one}")),
+        }
+    });
+    let took = started.elapsed().as_secs_f64();
+    (spans, took, Usage::of(&collector), mib(memory(&collector, "VmHWM:")))
 }
 
 /// If anything is missing, the figures mean nothing.

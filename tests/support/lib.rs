@@ -20,6 +20,7 @@ pub mod fixture;
 pub mod player;
 pub mod collector;
 pub mod spans;
+pub mod swallow;
 pub mod verify;
 pub mod ledger;
 pub mod receivers;
