@@ -23,6 +23,13 @@ pub(crate) fn without_host(sent: &str) -> Cow<'_, str> {
 
 /// The form that two spellings of one file share. Systems with drives ignore upper and lower case.
 pub(crate) fn key(sent: &str) -> Cow<'_, str> {
+    // Every hook about a file runs this, and most files have a plain path of Unix.
+    let is_unix = matches!(sent.as_bytes(), [b'/', next, .., last] if *next != b'/' && *last != b'/')
+        && with_drive(sent).is_none()
+        && memchr::memchr(b'\\', sent.as_bytes()).is_none();
+    if is_unix {
+        return Cow::Borrowed(sent);
+    }
     let path = plain(sent);
     match drive(&path) {
         Some(_) => Cow::Owned(path.to_ascii_lowercase()),
@@ -189,6 +196,9 @@ fn plain_native(sent: &str) -> Cow<'_, str> {
     if sent.starts_with("\\\\") || sent.starts_with("//") {
         return Cow::Owned(share(&sent.replace('\\', "/")));
     }
+    if !sent.ends_with('/') {
+        return Cow::Borrowed(sent);
+    }
     let trimmed = sent.trim_end_matches('/');
     Cow::Borrowed(if trimmed.is_empty() && !sent.is_empty() { "/" } else { trimmed })
 }
@@ -211,13 +221,18 @@ fn share(path: &str) -> String {
 
 /// The drive of a path, as a small letter, and the text after the colon. That text is empty or begins with a slash.
 fn with_drive(path: &str) -> Option<(char, &str)> {
-    let path = path.strip_prefix(['/', '\\']).unwrap_or(path);
-    let mut letters = path.chars();
-    let letter = letters.next().filter(char::is_ascii_alphabetic)?;
-    let rest = letters.as_str();
-    let escaped = rest.get(..3).is_some_and(|head| head.eq_ignore_ascii_case("%3a"));
-    let rest = if escaped { &rest[3..] } else { rest.strip_prefix(':')? };
-    (rest.is_empty() || rest.starts_with(['/', '\\'])).then(|| (letter.to_ascii_lowercase(), rest))
+    // Every hook runs this. Most paths are paths of Unix, and their bytes decide without a search.
+    let bytes = path.as_bytes();
+    let at = usize::from(matches!(bytes.first(), Some(b'/' | b'\\')));
+    let letter = bytes.get(at).filter(|byte| byte.is_ascii_alphabetic())?;
+    let colon = match bytes.get(at + 1)? {
+        b':' => 1,
+        b'%' if bytes.get(at + 2..at + 4).is_some_and(|head| head.eq_ignore_ascii_case(b"3a")) => 3,
+        _ => return None,
+    };
+    let rest = &path[at + 1 + colon..];
+    let letter = char::from(letter.to_ascii_lowercase());
+    (rest.is_empty() || rest.starts_with(['/', '\\'])).then_some((letter, rest))
 }
 
 fn drive(path: &str) -> Option<char> {

@@ -2,23 +2,59 @@
 
 use std::sync::Arc;
 
+use crate::model::bounded::cut_str;
+use crate::model::path;
+
 /// Number of texts kept. Four thousand hooks contain fewer different ones, except for call ids.
 const SLOTS: usize = 1_024;
 /// Maximum length of a text that is kept. Longer texts are rare, and a forged one must not stay in memory.
 const LONGEST: usize = 512;
+/// A path is cut at this length.
+const LONGEST_PATH: usize = 4_096;
 
 /// The texts of recent hooks. They affect no result: a forgotten text is simply allocated again.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     slots: Vec<Option<Arc<str>>>,
+    /// The last root as sent, and what it means: hooks of one session repeat it.
+    last: Option<(Box<str>, Root)>,
     /// A reader for a single hook keeps nothing.
     once: bool,
+}
+
+/// A root in its plain spelling.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    pub(crate) root: Arc<str>,
+    /// Folder of the project that it belongs to.
+    pub(crate) project: Arc<str>,
+    /// Whether it lies on another machine.
+    pub(crate) remote: bool,
 }
 
 impl Words {
     /// An interner for a single hook.
     pub(crate) fn once() -> Self {
         Self { once: true, ..Self::default() }
+    }
+
+    /// What a root means.
+    pub(crate) fn root(&mut self, sent: &str) -> Root {
+        if let Some((last, root)) = &self.last
+            && **last == *sent
+        {
+            return root.clone();
+        }
+        let root = self.get(cut_str(&path::plain(sent), LONGEST_PATH));
+        let project = match path::project(&root).folder {
+            whole if whole.len() == root.len() => root.clone(),
+            folder => self.get(folder),
+        };
+        let root = Root { root, project, remote: path::is_remote(sent) };
+        if !self.once && sent.len() <= LONGEST {
+            self.last = Some((sent.into(), root.clone()));
+        }
+        root
     }
 
     pub(crate) fn get(&mut self, text: &str) -> Arc<str> {

@@ -17,7 +17,7 @@ use crate::model::tolerance::HOUR;
 use crate::read::content;
 use crate::read::event_kind::{kind, known};
 use crate::read::host::host;
-use crate::read::interner::Words;
+use crate::read::interner::{Root, Words};
 use crate::read::known_fields::unseen;
 use crate::read::known_values;
 use crate::read::other_hosts;
@@ -250,13 +250,14 @@ fn synthetic_conversation(hook: &Hook, fields: &Fields<'_>) -> String {
 
 /// Removes the step suffix `-<digits>-<4 of [a-z0-9]>` from a generation id.
 fn split_step(sent: &str) -> (&str, Option<&str>) {
+    // Every hook runs this, and most ids have no suffix: the byte before the last four decides.
     let suffix = || {
-        let (rest, tail) = sent.rsplit_once('-')?;
-        let (base, step) = rest.rsplit_once('-')?;
-        let is_tail =
-            tail.len() == 4 && tail.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        let is_step = !step.is_empty() && step.bytes().all(|b| b.is_ascii_digit());
-        (is_tail && is_step && !base.is_empty()).then(|| (base, &sent[base.len() + 1..]))
+        let (rest, tail) = sent.as_bytes().split_last_chunk::<4>()?;
+        let is_tail = tail.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        let rest = rest.strip_suffix(b"-").filter(|_| is_tail)?;
+        let digits = rest.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+        let base = rest[..rest.len() - digits].strip_suffix(b"-").filter(|_| digits > 0)?.len();
+        (base > 0).then(|| (&sent[..base], &sent[base + 1..]))
     };
     suffix().map_or((sent, None), |(base, step)| (base, Some(step)))
 }
@@ -268,12 +269,11 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
         fields.raw("conversation_id").is_none().then(|| fields.said("cwd")).flatten()
     });
     let root = root.as_deref().or(hook.context.project_dir.as_deref());
-    let remote = root.is_some_and(path::is_remote);
-    let root = root.map(|root| words.get(cut_str(&path::plain(root), 4_096)));
-    let project = root.as_ref().map(|root| match path::project(root).folder {
-        whole if whole.len() == root.len() => root.clone(),
-        folder => words.get(folder),
-    });
+    let known = root.map(|root| words.root(root));
+    let (root, project, remote) = match known {
+        Some(Root { root, project, remote }) => (Some(root), Some(project), remote),
+        None => (None, None, false),
+    };
     let own = roots.zip(file).and_then(|(roots, file)| root_of(roots, file, words));
     let transcript = fields.said("transcript_path");
     let transcript = transcript.as_deref().or(hook.context.transcript_path.as_deref());
