@@ -175,7 +175,7 @@ fn warn(global: &Global, options: &Options, plan: &Plan) {
     let scope = options.scope();
     for (other, path) in also_installed(global, plan) {
         note(&format!(
-            "note: hookspan's hooks are in {} too (scope {}): where both files hold, each event starts two hooks.",
+            "note: hookspan's hooks are in {} too (scope {}): where Cursor reads both files, each event starts two hooks.",
             path.display(),
             other.as_str()
         ));

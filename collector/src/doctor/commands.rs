@@ -157,7 +157,7 @@ fn verdict(
                 format!("{ran} hooks ran, {kept} of them were written down"),
                 "hookspan install; if it stays so, please report it",
             )
-            .meaning("the hook program answers and keeps nothing"),
+            .meaning("the hook program answers, but stores no hooks"),
         );
     }
     times.sort_unstable();

@@ -235,7 +235,11 @@ fn own_health(page: &mut Page<'_>, health: &Health) {
     }
     if let Some(arrival) = &health.arrival {
         let name = "hookspan_hook_arrival_seconds";
-        page.family(name, "gauge", "From the stamp of a hook to the collector, over the last day.");
+        page.family(
+            name,
+            "gauge",
+            "Time from a hook's stamp until the collector had it, over the last day.",
+        );
         for (quantile, us) in
             [("0.5", arrival.p50_us), ("0.99", arrival.p99_us), ("1", arrival.max_us)]
         {

@@ -203,8 +203,8 @@ impl Asked {
 /// The error if too many spans or turns would have to be counted one by one.
 pub(super) fn too_many(what: &str) -> Problem {
     let detail = format!(
-        "no sum is kept for these words, and more than {COUNTED_MAX} {what} of the period would have to be counted one by one: \
-         take a shorter period or a project, or whole UTC days and the word of the group alone"
+        "there are no sums for these filters, and more than {COUNTED_MAX} {what} of the period would have to be counted one by \
+         one: choose a shorter period or a project, or whole UTC days with no filter but the group's own"
     );
     Problem::bad_parameter("from_us", detail)
 }

@@ -116,7 +116,7 @@ impl Wanted {
     fn filter(&self) -> Result<LineFilter, Problem> {
         for (word, value) in [("tool", &self.tool), ("kind", &self.kind)] {
             if value.is_some() {
-                let detail = "this endpoint counts whole turns, and a turn has calls of many tools and kinds: latency takes this word";
+                let detail = "this endpoint counts whole turns, and a turn has calls of many tools and kinds: use `latency` with this filter";
                 return Err(Problem::bad_parameter(word, detail));
             }
         }

@@ -81,7 +81,7 @@ pub(super) const TOOLS: [Described; 5] = [
          session: sums of the project, or durations per tool, model and project where the server answers about all.",
         &[
             SESSION,
-            ("days", "Days up to today, 30 unless told"),
+            ("days", "Days up to today, 30 by default"),
             PROJECT,
             TOOL,
             KIND,
