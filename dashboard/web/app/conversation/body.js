@@ -31,7 +31,8 @@ export function bodyOf(script, i, step) {
 }
 
 /**
- * Whether a row shows this part. A turn also has its answer, and a subagent's task is its title.
+ * Whether a row's body shows this part. A prompt's row shows only the prompt, because the answer has a row of its own. A subagent's
+ * task is in its line already. The input of a failed call is shown only on request.
  * @param {string} form @param {string} part @param {boolean} whole @param {boolean} failed
  */
 function isOf(form, part, whole, failed) {
