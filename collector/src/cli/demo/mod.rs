@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // Without the sandbox, because a browser that the collector starts would inherit it.
     config.sandbox = false;
     note(&format!(
-        "Invented sessions in {}; Ctrl-C ends the demo. `{}` opens it again while it runs.",
+        "Sample data in {}; Ctrl-C ends the demo. `{}` opens it again while it runs.",
         demo.state.root().display(),
         demo.command("open")
     ));
