@@ -1,9 +1,9 @@
 //! The local dashboard: an axum router for a [`Source`] (reads) and a [`Control`] (the few changes that a page may
 //! request).
 //!
-//! It has no SQL, no clock and no writes of its own. Security is one layer around the whole router ([`guard`]). Pages
+//! It has no SQL, no clock and no writes of its own. Security is one layer around the whole router (`guard`). Pages
 //! and assets contain no data; everything else is only for signed-in senders. Reading order: the collector uses
-//! [`router`] and [`guard`]; pages, scripts and agents use [`api`]. What they read is defined in `hookspan-view`.
+//! [`router`] and `guard`; pages, scripts and agents use `api`. What they read is defined in `hookspan-view`.
 
 mod guard;
 mod problem;
