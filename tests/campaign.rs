@@ -88,7 +88,10 @@ fn run(asked: &Asked) -> bool {
         })),
         "oracle" => {
             let seeds = asked.count.unwrap_or(1_000);
-            let found = oracle::run(oracle::Plan { first: asked.seed, seeds, chunk: 40 });
+            let plan = oracle::Plan { first: asked.seed, seeds, chunk: 40 };
+            let found = oracle::run(plan, |done, differences| {
+                eprintln!("{done} of {seeds} seeds, {differences} differences");
+            });
             found.iter().for_each(|line| println!("{line}"));
             println!("{seeds} seeds from {}: {} differences", asked.seed, found.len());
             return found.is_empty();

@@ -53,9 +53,10 @@ fn way(seed: u64) -> (Road, Ways) {
     (road[(seed % 4) as usize], ways)
 }
 
-/// Runs all seeds. Returns the differences, each with its seed and way.
+/// Runs all seeds. Returns the differences, each with its seed and way. After each store, `progress` is told how many seeds are
+/// done and how many differences were found.
 #[must_use]
-pub fn run(plan: Plan) -> Vec<String> {
+pub fn run(plan: Plan, progress: impl Fn(u64, usize)) -> Vec<String> {
     let mut all = Vec::new();
     let mut first = plan.first;
     let end = plan.first + plan.seeds;
@@ -63,6 +64,7 @@ pub fn run(plan: Plan) -> Vec<String> {
         let last = (first + plan.chunk).min(end);
         all.extend(chunk(first, last));
         first = last;
+        progress(first - plan.first, all.len());
         if all.len() > 200 {
             all.push(format!("stopped before seed {first}"));
             break;
