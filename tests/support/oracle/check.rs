@@ -327,16 +327,30 @@ impl Check<'_> {
         }
     }
 
+    /// A heatmap counts the known lengths: of all calls of a tool, of those that failed, and of those of one project.
     fn heat(&mut self) {
         for tool in Tool::ALL {
-            let known = self.calls().filter(|call| call.tool == tool && !call.untold);
-            let wanted = known.count() as i64;
-            let path = format!("latency/heatmap?group=tool&name={}&{}", tool.name(), self.period());
-            let answer = self.get(&path);
-            let cells = answer["counts"].as_array().cloned().unwrap_or_default();
-            let got: i64 = cells.iter().map(|cell| number(&cell[2])).sum();
-            self.found.equal(&format!("heatmap of {}", tool.name()), &got, &wanted);
+            let known = |call: &&Call| call.tool == tool && !call.untold;
+            let all = self.calls().filter(known).count();
+            self.heat_of(tool, "", all);
+            let failed = self.calls().filter(known).filter(|call| call.failed).count();
+            self.heat_of(tool, "&status=error", failed);
         }
+        for project in self.projects() {
+            let known = |call: &&Call| call.tool == Tool::Shell && !call.untold;
+            let calls = self.of_project(&project).flat_map(Session::all_calls);
+            let count = calls.filter(known).count();
+            self.heat_of(Tool::Shell, &format!("&project={project}"), count);
+        }
+    }
+
+    fn heat_of(&mut self, tool: Tool, words: &str, wanted: usize) {
+        let name = tool.name();
+        let path = format!("latency/heatmap?group=tool&name={name}{words}&{}", self.period());
+        let answer = self.get(&path);
+        let cells = answer["counts"].as_array().cloned().unwrap_or_default();
+        let got: i64 = cells.iter().map(|cell| number(&cell[2])).sum();
+        self.found.equal(&format!("heatmap of {name}{words}"), &got, &(wanted as i64));
     }
 
     fn time(&mut self) {
