@@ -19,10 +19,10 @@ use crate::world::World;
 
 /// Number of days for each seed, so that no sum over days contains anything of two seeds.
 const DAYS: u64 = 3;
-/// How long answers may take to become right.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long answers may take to become right. The search index uses only idle time.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long they may take after one answer stayed wrong, because one failure is enough.
-const IMPATIENCE: Duration = Duration::from_secs(4);
+const IMPATIENCE: Duration = Duration::from_secs(10);
 
 /// Number of hooks in one import of an exported log.
 const PART: usize = 701;

@@ -271,6 +271,8 @@ fn alone(
         // Two durations are two calls.
         (within && same_duration(Call::measured(Some(other)), tool.duration_ms) != Some(false))
             || is_repeat(other, fact)
+            // The copy is the one that the call has, if the end of the call came close behind it.
+            || is_repeat(fact, other)
     };
     if equals.iter().filter(is_one).any(|at| repeats(&at)) { Found::Repeat } else { Found::New }
 }
