@@ -389,7 +389,10 @@ fn every_fault_of_a_hooks_json_is_found_with_its_place() {
     add(json!({ "command": command, "timeout": 10 }));
     only(&world, "hooks.doubled", "problem");
     let windows = r"C:\Users\kim\AppData\Local\hookspan\bin\hookspan-shim.exe stop";
-    with(&|hooks| hooks["hooks"]["stop"] = json!([{ "command": windows, "timeout": 10 }]));
+    // An event that has only another system's entry is missing here, which is a finding of its own.
+    let both =
+        json!([{ "command": command, "timeout": 10 }, { "command": windows, "timeout": 10 }]);
+    with(&|hooks| hooks["hooks"]["stop"] = both.clone());
     only(&world, "hooks.other_system", "problem");
     for wrapper in ["HOOKSPAN_DIR=/x COMMAND", "sh -c 'COMMAND'", "COMMAND || true"] {
         let wrapped = wrapper.replace("COMMAND", command.trim_start_matches("exec "));
