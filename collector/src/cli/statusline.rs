@@ -120,7 +120,8 @@ fn of_all(
         said.push(doing(session, call, now));
     }
     if waiting > 0 {
-        said.push(format!("{} {waiting} your turn", mark(SessionState::YourTurn)));
+        let turns = text::counted(waiting as u64, "turn");
+        said.push(format!("{} {turns} ended", mark(SessionState::YourTurn)));
     }
     said.retain(|text| !text.is_empty());
     said.join("  ")

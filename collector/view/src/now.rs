@@ -10,10 +10,18 @@ use hookspan_core::{SessionState, SessionSummary, Timestamp};
 use crate::Result;
 use crate::facet;
 use crate::line::Line;
-use crate::source::{LatencyRow, Spans};
+use crate::source::{LatencyRow, LineFilter, SessionFilter, Sessions, Spans, Statistics};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// Number of days of earlier runs from which the usual times are computed.
+const DAY_NS: i64 = 86_400 * SECOND_NS;
+/// Maximum number of sessions that are looked at per state.
+pub const SESSIONS_MAX: usize = 50;
+/// A session without a hook for a week is not looked for: it is stale after `session_idle`, an hour by default. The bound lets the
+/// index on the last activity skip all older sessions.
+const OPEN_NS: i64 = 7 * DAY_NS;
+/// A failed session never becomes stale. It is listed for a day after its last hook.
+const FAILED_NS: i64 = DAY_NS;
+/// Days of earlier runs that say what is usual.
 pub const USUAL_DAYS: i64 = 30;
 /// Minimum number of runs from which usual times are computed.
 const RUNS_MIN: u64 = 8;
@@ -128,14 +136,78 @@ impl Status {
             Self::Question => "asks you",
             Self::Stalled => "no hook for ten minutes",
             Self::Failed => "failed",
-            Self::TurnEnded => "your turn",
+            Self::TurnEnded => "turn ended",
+        }
+    }
+
+    /// Whether it needs a person. Every list, number, badge and notification asks this function.
+    #[must_use]
+    pub const fn attention(self) -> Attention {
+        match self {
+            Self::ApprovalLikely | Self::Question | Self::Stalled | Self::Failed => {
+                Attention::NeedsYou
+            }
+            Self::TurnEnded => Attention::TurnEnded,
+            Self::Running | Self::Slow => Attention::None,
         }
     }
 
     /// Whether a person is probably being waited for.
     #[must_use]
     pub const fn alarms(self) -> bool {
-        matches!(self, Self::ApprovalLikely | Self::Question | Self::Stalled | Self::Failed)
+        matches!(self.attention(), Attention::NeedsYou)
+    }
+}
+
+/// How much a session needs a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    /// Something stands still until a person acts: an alarm, counted by the badge.
+    NeedsYou,
+    /// Its turn ended, and it waits for whatever comes next: the weakest alarm. It is counted apart, and not by the badge.
+    TurnEnded,
+    /// It works.
+    None,
+}
+
+/// How many sessions need a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Sessions in which something stands still until a person acts.
+    pub need_you: usize,
+    /// Sessions whose turn ended.
+    pub turn_ended: usize,
+}
+
+impl Counts {
+    /// Counts sessions by their status.
+    #[must_use]
+    pub fn of(statuses: impl IntoIterator<Item = Status>) -> Self {
+        let mut counts = Self::default();
+        for status in statuses {
+            match status.attention() {
+                Attention::NeedsYou => counts.need_you += 1,
+                Attention::TurnEnded => counts.turn_ended += 1,
+                Attention::None => {}
+            }
+        }
+        counts
+    }
+
+    /// Both numbers in the words that all places use, the second one only if it is not 0.
+    #[must_use]
+    pub fn words(self) -> (String, Option<String>) {
+        let need = match self.need_you {
+            0 => "nothing needs you".to_owned(),
+            1 => "1 needs you".to_owned(),
+            n => format!("{n} need you"),
+        };
+        let ended = match self.turn_ended {
+            0 => None,
+            1 => Some("1 turn ended".to_owned()),
+            n => Some(format!("{n} turns ended")),
+        };
+        (need, ended)
     }
 }
 
@@ -148,6 +220,84 @@ pub struct Verdict {
     pub reason: String,
     /// Since when.
     pub since: Timestamp,
+}
+
+/// A session, and how it stands.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The session.
+    pub session: SessionSummary,
+    /// Its open call, if a turn runs.
+    pub call: Option<(Line, OpenCall)>,
+    /// How it stands.
+    pub verdict: Verdict,
+}
+
+/// The sessions that stand somewhere now: a turn runs, ended, or failed within a day. Those that need a person come first, then those
+/// that run, then those whose turn ended, the newest first; at most [`SESSIONS_MAX`] of each state. Says also whether there are more.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn standing(
+    source: &(impl Sessions + Spans + Statistics + ?Sized),
+    now: Timestamp,
+) -> Result<(Vec<Standing>, bool)> {
+    let today = now.0.div_euclid(DAY_NS);
+    let usual = source.latency("tool", (today - USUAL_DAYS, today))?;
+    let (mut found, mut more) = (Vec::new(), false);
+    for session in sessions(source, now, &mut more)? {
+        let line = match is_open(&session) {
+            true => source.open_call(&session.root)?,
+            false => None,
+        };
+        let call = match line {
+            Some(line) => {
+                let call = open_call(source, &line, &usual)?;
+                Some((line, call))
+            }
+            None => None,
+        };
+        let verdict = judge(&session, call.as_ref().map(|(_, call)| call), now);
+        found.push(Standing { session, call, verdict });
+    }
+    found.sort_by_key(|one| match one.verdict.status.attention() {
+        Attention::NeedsYou => 0,
+        Attention::None => 1,
+        Attention::TurnEnded => 2,
+    });
+    Ok((found, more))
+}
+
+/// The sessions that [`standing`] judges. A terminal that keeps what has not changed asks for them alone.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn sessions(
+    source: &(impl Sessions + ?Sized),
+    now: Timestamp,
+    more: &mut bool,
+) -> Result<Vec<SessionSummary>> {
+    let mut found = Vec::new();
+    for (state, ns) in [
+        (SessionState::ToolOpen, OPEN_NS),
+        (SessionState::Running, OPEN_NS),
+        (SessionState::YourTurn, OPEN_NS),
+        (SessionState::Errored, FAILED_NS),
+    ] {
+        let spans = LineFilter { from_ns: Some(now.0.saturating_sub(ns)), ..LineFilter::default() };
+        let filter = SessionFilter { state: Some(state), spans, ..SessionFilter::default() };
+        let mut some = source.sessions(&filter, None, SESSIONS_MAX + 1)?;
+        *more |= some.len() > SESSIONS_MAX;
+        some.truncate(SESSIONS_MAX);
+        found.append(&mut some);
+    }
+    Ok(found)
+}
+
+/// Whether a turn runs.
+#[must_use]
+pub const fn is_open(session: &SessionSummary) -> bool {
+    matches!(session.state, SessionState::ToolOpen | SessionState::Running)
 }
 
 /// Judges a session. `call` is its open call.
@@ -233,6 +383,18 @@ mod tests {
         let task = OpenCall { delegates: true, ..call(Some(1_000_000), 3_600) };
         assert_eq!(status(&task), Status::Slow, "its subagent's calls are judged");
         assert_eq!(status(&OpenCall { asks: true, ..call(None, 1) }), Status::Question);
+    }
+
+    #[test]
+    fn every_status_is_counted_once_and_an_ended_turn_apart() {
+        use Status::{ApprovalLikely, Failed, Question, Running, Slow, Stalled, TurnEnded};
+        let all = [Running, Slow, ApprovalLikely, Question, Stalled, Failed, TurnEnded];
+        let counts = Counts::of(all);
+        assert_eq!(counts, Counts { need_you: 4, turn_ended: 1 });
+        let (need, ended) = counts.words();
+        assert_eq!((&*need, ended.as_deref()), ("4 need you", Some("1 turn ended")));
+        let (need, ended) = Counts::of([Running]).words();
+        assert_eq!((&*need, ended), ("nothing needs you", None));
     }
 
     #[test]

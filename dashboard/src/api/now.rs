@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_core::Timestamp;
 use hookspan_core::content::{Field, extract};
-use hookspan_core::{SessionState, SessionSummary, Timestamp};
 use hookspan_view::Source;
 use hookspan_view::label::shorten;
 use hookspan_view::line::{Line, LineKind};
-use hookspan_view::now::{OpenCall, USUAL_DAYS, judge, open_call};
-use hookspan_view::source::{LatencyRow, LineFilter, SessionFilter};
+use hookspan_view::now::{Counts, OpenCall, Standing, standing};
+use hookspan_view::source::LineFilter;
 use hookspan_view::subject::readable;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,11 +21,9 @@ use super::sessions::{CostItem, SessionItem, cost_of};
 use super::{Answer, json, read, session_url};
 use crate::App;
 
-/// Maximum number of agents in an answer. Those with an open call come first, then those with the latest hook.
+/// Agents in one answer: those that need a person first, then those that run, then those whose turn ended.
 const AGENTS_MAX: usize = 24;
-/// A turn that ended earlier than this is not shown.
-const ENDED_NS: i64 = 3_600 * 1_000_000_000;
-/// Number of columns in the strip of the last ten minutes, ten seconds each.
+/// The strip of the last ten minutes: columns of ten seconds.
 const COLUMNS: usize = 60;
 const COLUMN_US: i64 = 10_000_000;
 /// Spans that began up to this long before the strip may reach into it.
@@ -35,13 +33,24 @@ const SPANS_MAX: usize = 2_000;
 /// Maximum length of the last sentence in characters.
 const SAID_MAX: usize = 240;
 
-/// All agents that run or ended a turn within the last hour.
+/// All agents that run, ended a turn, or failed within a day.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Now {
     now_us: i64,
     agents: Vec<Agent>,
+    counts: CountItem,
     /// There are more than are listed.
     more: bool,
+}
+
+/// How many agents need a person, of those that are listed and of those that are not.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "NowCounts")]
+struct CountItem {
+    /// Something stands still until a person acts: what the badge counts.
+    need_you: usize,
+    /// A turn ended.
+    turn_ended: usize,
 }
 
 /// One session, and what it does.
@@ -121,49 +130,28 @@ pub(super) async fn now(State(app): State<Arc<App>>) -> Answer<Now> {
 }
 
 fn view(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<Now> {
-    let usual = usual(source, now_ns)?;
-    let mut sessions = Vec::new();
-    for state in [
-        SessionState::ToolOpen,
-        SessionState::Running,
-        SessionState::YourTurn,
-        SessionState::Errored,
-    ] {
-        let open = matches!(state, SessionState::ToolOpen | SessionState::Running);
-        // A running session becomes stale after `session_idle`, which is far less than a week.
-        let from_ns = now_ns - if open { 7 * DAY_NS } else { ENDED_NS };
-        let spans = LineFilter { from_ns: Some(from_ns), ..LineFilter::default() };
-        let filter = SessionFilter { state: Some(state), spans, ..SessionFilter::default() };
-        sessions.extend(source.sessions(&filter, None, AGENTS_MAX + 1)?);
-    }
-    let more = sessions.len() > AGENTS_MAX;
-    sessions.truncate(AGENTS_MAX);
-    // Sorted by start, so that a card keeps its place while its agent runs.
-    sessions.sort_by(|a, b| (a.started_at, &a.root).cmp(&(b.started_at, &b.root)));
+    let (mut found, mut more) = standing(source, Timestamp(now_ns))?;
+    let counts = Counts::of(found.iter().map(|one| one.verdict.status));
+    more |= found.len() > AGENTS_MAX;
+    found.truncate(AGENTS_MAX);
+    // A card keeps its place while its agent lives.
+    let place = |one: &Standing| (one.session.started_at, one.session.root.clone());
+    found.sort_by_cached_key(place);
     let now_us = now_ns / 1_000;
-    let agents = sessions.into_iter().map(|session| agent(source, session, &usual, now_us));
-    Ok(Now { now_us, agents: agents.collect::<hookspan_view::Result<_>>()?, more })
+    let agents = found.into_iter().map(|one| agent(source, one, now_us));
+    Ok(Now {
+        now_us,
+        agents: agents.collect::<hookspan_view::Result<_>>()?,
+        counts: CountItem { need_you: counts.need_you, turn_ended: counts.turn_ended },
+        more,
+    })
 }
 
-/// Usual times of each tool over the last thirty days, from sums that the store maintains.
-pub(super) fn usual(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<Vec<LatencyRow>> {
-    let today = now_ns.div_euclid(DAY_NS);
-    source.latency("tool", (today - USUAL_DAYS, today))
-}
-
-fn agent(
-    source: &dyn Source,
-    session: SessionSummary,
-    usual: &[LatencyRow],
-    now_us: i64,
-) -> hookspan_view::Result<Agent> {
+fn agent(source: &dyn Source, one: Standing, now_us: i64) -> hookspan_view::Result<Agent> {
+    let Standing { session, call, verdict } = one;
     let root = session.root.to_string();
     let turn = source.turns(&root)?.pop();
-    let open = source.open_call(&root)?;
-    let running = matches!(session.state, SessionState::ToolOpen | SessionState::Running);
-    let line = open.as_ref().filter(|_| running);
-    let call = line.map(|line| open_call(source, line, usual)).transpose()?;
-    let verdict = judge(&session, call.as_ref(), Timestamp(now_us.saturating_mul(1_000)));
+    let open = call.as_ref().map(|(line, _)| line.clone());
     Ok(Agent {
         cost: cost_of(source, &root)?,
         turn: turn.as_ref().map_or(session.generations, |turn| turn.index),
@@ -174,8 +162,8 @@ fn agent(
         reason: verdict.reason,
         since_us: verdict.since.as_us(),
         said: said(source, &root, now_us)?,
-        call: line.zip(call).map(|(line, call)| call_item(&root, line, call)),
-        strip: strip(source, &root, open.filter(|_| running), now_us)?,
+        call: call.map(|(line, call)| call_item(&root, &line, call)),
+        strip: strip(source, &root, open, now_us)?,
         session: SessionItem::from(session),
     })
 }
@@ -296,7 +284,7 @@ fn spread(busy: &mut [i64], start: i64, end: i64) {
 
 #[cfg(test)]
 mod tests {
-    use hookspan_core::{SpanId, Timestamp};
+    use hookspan_core::SpanId;
     use hookspan_view::line::Outcome;
 
     use super::*;

@@ -3,37 +3,31 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_core::{SessionState, SessionSummary, Timestamp};
+use hookspan_core::{SessionSummary, Timestamp};
 use hookspan_view::Source;
 use hookspan_view::item::TokenCounts;
-use hookspan_view::line::Line;
-use hookspan_view::now::{judge, open_call};
-use hookspan_view::source::{LatencyRow, LineFilter, SessionFilter};
+use hookspan_view::now::{self, Attention, Standing, Status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
 use super::query::Number;
 use super::sessions::{CostItem, SessionItem, project};
-use super::{Answer, json, now, read, session_url};
+use super::{Answer, json, read, session_url};
 use crate::App;
 
-/// Sessions looked at per state.
-const SESSIONS_MAX: usize = 50;
 /// Gaps that are listed.
 const GAPS_MAX: usize = 20;
 const SECOND_NS: i64 = 1_000_000_000;
-/// A failure stays in the list for a day.
-const FAILED_NS: i64 = 86_400 * SECOND_NS;
-/// A session without a hook for a week is not searched: it is stale after `session_idle`, by default an hour. With this
-/// limit, the index on the last activity skips all older sessions.
-const OPEN_NS: i64 = 7 * 86_400 * SECOND_NS;
 
 /// What needs the person now, what runs, and the day's sums.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Overview {
     now_us: i64,
+    /// What stands still until a person acts, the oldest first.
     needs: Vec<Need>,
+    /// Turns that ended, the oldest first: quieter than `needs`, and not counted by the badge.
+    ended: Vec<Need>,
     running: Vec<SessionItem>,
     today: Today,
     gaps: Vec<GapItem>,
@@ -50,7 +44,7 @@ struct GapItem {
 
 #[derive(Serialize, JsonSchema)]
 struct Need {
-    /// approval_likely, question, stalled, your_turn, failed
+    /// approval_likely, question, stalled, failed; in `ended`: turn_ended
     kind: &'static str,
     session: String,
     project: Option<String>,
@@ -90,27 +84,22 @@ pub(super) async fn overview(
 }
 
 fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view::Result<Overview> {
-    let mut needs = Vec::new();
-    let mut running = Vec::new();
-    let usual = now::usual(source, now_ns)?;
+    let (mut needs, mut ended, mut running) = (Vec::new(), Vec::new(), Vec::new());
     let begin_us = begin(from_us, now_ns);
     let mut active_us = 0;
-    for state in [SessionState::ToolOpen, SessionState::Running] {
-        for session in in_state(source, state, now_ns - OPEN_NS)? {
-            needs.extend(open_need(source, &session, &usual, now_ns / 1_000)?);
-            active_us += so_far(source, &session, begin_us, now_ns / 1_000)?;
-            running.push(SessionItem::from(session));
+    for one in now::standing(source, Timestamp(now_ns))?.0 {
+        match one.verdict.status.attention() {
+            Attention::NeedsYou => needs.push(need(&one)),
+            Attention::TurnEnded => ended.push(need(&one)),
+            Attention::None => {}
+        }
+        if now::is_open(&one.session) {
+            active_us += so_far(source, &one.session, begin_us, now_ns / 1_000)?;
+            running.push(SessionItem::from(one.session));
         }
     }
-    for session in in_state(source, SessionState::YourTurn, now_ns - OPEN_NS)? {
-        let label = session.first_prompt.clone().unwrap_or_default();
-        needs.push(need("your_turn", &session, session.last_at.as_us(), label, None));
-    }
-    for session in in_state(source, SessionState::Errored, now_ns - FAILED_NS)? {
-        let label = session.last_error.clone().unwrap_or_default();
-        needs.push(need("failed", &session, session.last_at.as_us(), label, None));
-    }
     needs.sort_by_key(|need| need.since_us);
+    ended.sort_by_key(|need| need.since_us);
     let mut today = today(source, from_us, now_ns)?;
     today.active_us += active_us;
     let gaps = source.gaps(today.from_us.saturating_mul(1_000), GAPS_MAX)?;
@@ -120,53 +109,23 @@ fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view
         hooks: gap.hooks,
         url: "/health".to_owned(),
     });
-    Ok(Overview { now_us: now_ns / 1_000, needs, running, today, gaps: gaps.collect() })
+    Ok(Overview { now_us: now_ns / 1_000, needs, ended, running, today, gaps: gaps.collect() })
 }
 
-/// Sessions in a state that have had a hook since `from_ns`.
-fn in_state(
-    source: &dyn Source,
-    state: SessionState,
-    from_ns: i64,
-) -> hookspan_view::Result<Vec<SessionSummary>> {
-    let spans = LineFilter { from_ns: Some(from_ns), ..LineFilter::default() };
-    let filter = SessionFilter { state: Some(state), spans, ..SessionFilter::default() };
-    source.sessions(&filter, None, SESSIONS_MAX)
-}
-
-/// A running session in which a person is probably being waited for. An open call alone is not a need, because most
-/// calls end by themselves.
-fn open_need(
-    source: &dyn Source,
-    session: &SessionSummary,
-    usual: &[LatencyRow],
-    now_us: i64,
-) -> hookspan_view::Result<Option<Need>> {
-    let line = source.open_call(&session.root)?;
-    let call = line.as_ref().map(|line| open_call(source, line, usual)).transpose()?;
-    let verdict = judge(session, call.as_ref(), Timestamp(now_us.saturating_mul(1_000)));
-    let label = line.as_ref().map(|line| line.label.clone());
-    let label = label.or_else(|| session.first_prompt.clone()).unwrap_or_default();
-    let (status, since_us) = (verdict.status, verdict.since.as_us());
-    let need = || need(status.as_str(), session, since_us, label, line.as_ref());
-    Ok(status.alarms().then(need))
-}
-
-fn need(
-    kind: &'static str,
-    session: &SessionSummary,
-    since_us: i64,
-    label: String,
-    line: Option<&Line>,
-) -> Need {
+/// A session that needs a person, with the text that says most: its call, its failure, or what it was asked.
+fn need(one: &Standing) -> Need {
+    let session = &one.session;
+    let line = one.call.as_ref().map(|(line, _)| line);
+    let failed = session.last_error.clone().filter(|_| one.verdict.status == Status::Failed);
+    let label = line.map(|line| line.label.clone()).or(failed);
     let url = session_url(&session.root);
     Need {
-        kind,
+        kind: one.verdict.status.as_str(),
         session: session.root.to_string(),
         project: session.workspace.as_deref().and_then(project),
         turn: session.generations,
-        since_us,
-        label,
+        since_us: one.verdict.since.as_us(),
+        label: label.or_else(|| session.first_prompt.clone()).unwrap_or_default(),
         url: line.map_or(url.clone(), |line| format!("{url}#{}", line.id)),
     }
 }

@@ -2,11 +2,11 @@
 
 use hookspan_core::SessionState;
 use hookspan_view::facet;
-use hookspan_view::now::Status;
+use hookspan_view::now::{Counts, Status};
 
 use super::look::{Agent, Now};
 use crate::cli::output::Paint;
-use crate::cli::sessions::{mark, rfc3339, state_word};
+use crate::cli::sessions::{mark, rfc3339};
 use crate::text;
 
 /// Lines of a running agent.
@@ -47,16 +47,12 @@ pub(super) fn frame(now: &Now, columns: usize, rows: usize, paint: Paint) -> Vec
 
 fn heading(now: &Now, columns: usize, paint: Paint) -> String {
     let time = rfc3339(now.at).get(11..19).unwrap_or_default().to_owned();
-    let alarms = |agents: &[Agent]| agents.iter().filter(|agent| agent.status.alarms()).count();
-    let failed = alarms(&now.waiting);
-    let need = alarms(&now.running) + failed;
-    let needs = if need == 1 { "needs" } else { "need" };
-    let need =
-        if need == 0 { "nothing needs you".to_owned() } else { format!("{need} {needs} you") };
+    let all = now.running.iter().chain(&now.waiting);
+    let (need, ended) = Counts::of(all.map(|agent| agent.status)).words();
     let mut words = format!("{time} UTC  {} running  {need}", now.running.len());
-    let ended = now.waiting.len() - failed;
-    if ended > 0 {
-        words += &format!("  {ended} your turn");
+    if let Some(ended) = ended {
+        words += "  ";
+        words += &ended;
     }
     paint.bold(&text::visible(&words, columns))
 }
@@ -117,7 +113,7 @@ fn waits(agent: &Agent, now: &Now, columns: usize, paint: Paint) -> String {
         "{} {}  {} {age}  {words}",
         mark(session.state),
         text::cell(&project(agent), PROJECT_COLUMNS),
-        state_word(session.state),
+        agent.status.words(),
     );
     let line = text::visible(&line, columns);
     if session.state == SessionState::Errored { paint.red(&line) } else { paint.cyan(&line) }
@@ -199,10 +195,10 @@ mod tests {
     #[test]
     fn a_card_tells_the_call_against_its_usual_time_and_why_it_needs_a_person() {
         let lines = frame(&now(1), 120, 24, Paint::plain());
-        assert_eq!(lines[0], "00:02:10 UTC  1 running  1 needs you  1 your turn");
+        assert_eq!(lines[0], "00:02:10 UTC  1 running  1 needs you  1 turn ended");
         assert!(lines[1].starts_with("◐  project  turn 2  2m09s  fix/a"), "{}", lines[1]);
         assert!(lines[1].ends_with("▲ approval likely"), "{}", lines[1]);
         assert!(lines[2].ends_with("2m09s  usually 4.1s, 95 % within 20.1s"), "{}", lines[2]);
-        assert!(lines[4].starts_with("▲ project           your turn"), "{}", lines[4]);
+        assert!(lines[4].starts_with("▲ project           turn ended"), "{}", lines[4]);
     }
 }

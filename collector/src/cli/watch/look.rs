@@ -1,14 +1,12 @@
 //! What the store says about now.
 
 use hookspan_core::content::extract;
-use hookspan_core::{SessionState, SessionSummary, Timestamp};
+use hookspan_core::{SessionSummary, Timestamp};
 use hookspan_view::SourceError;
 use hookspan_view::health::JournalHealth;
 use hookspan_view::line::{Line, LineKind};
-use hookspan_view::now::{OpenCall, Status, USUAL_DAYS, judge, open_call};
-use hookspan_view::source::{
-    LatencyRow, LineFilter, SessionFilter, Sessions as _, Spans as _, Statistics as _,
-};
+use hookspan_view::now::{OpenCall, Status, USUAL_DAYS, is_open, judge, open_call, sessions};
+use hookspan_view::source::{LatencyRow, LineFilter, Sessions as _, Spans as _, Statistics as _};
 use hookspan_view::subject::readable;
 
 use crate::cli::Global;
@@ -17,11 +15,7 @@ use crate::source::StoreSource;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
-/// Sessions that are looked at.
-const SESSIONS_MAX: usize = 200;
-/// A session without a hook for this long is not shown.
-const RECENT_NS: i64 = 12 * 3_600 * SECOND_NS;
-/// Number of spans in which the last words of an agent are searched.
+/// Spans in which the last words of an agent are looked for.
 const SPANS_MAX: usize = 40;
 /// The usual durations of tools are read again after this time.
 const USUAL_NS: i64 = 60 * SECOND_NS;
@@ -91,26 +85,21 @@ impl Look {
         }
         self.kept = Some((rev, agents.clone()));
         let (mut running, waiting): (Vec<Agent>, Vec<Agent>) =
-            agents.into_iter().partition(|agent| is_busy(&agent.session));
+            agents.into_iter().partition(|agent| is_open(&agent.session));
         running.sort_by_key(|agent| !agent.status.alarms());
         Ok(Now { at, collector, up: self.up.clone(), running, waiting })
     }
 
     fn agents(&mut self, at: Timestamp) -> hookspan_view::Result<Vec<Agent>> {
         self.learn(at)?;
-        let spans = LineFilter { from_ns: Some(at.0 - RECENT_NS), ..LineFilter::default() };
-        let filter = SessionFilter { spans, ..SessionFilter::default() };
-        let recent = self.source.sessions(&filter, None, SESSIONS_MAX)?;
-        let shown = |session: &SessionSummary| {
-            is_busy(session)
-                || matches!(session.state, SessionState::YourTurn | SessionState::Errored)
-        };
-        recent.into_iter().filter(shown).map(|session| self.agent(session)).collect()
+        let mut recent = sessions(&self.source, at, &mut false)?;
+        recent.sort_by_key(|session| core::cmp::Reverse(session.last_at));
+        recent.into_iter().map(|session| self.agent(session)).collect()
     }
 
     fn agent(&self, mut session: SessionSummary) -> hookspan_view::Result<Agent> {
         let (mut call, mut turn_start) = (None, None);
-        if is_busy(&session) {
+        if is_open(&session) {
             call = self.source.open_call(&session.root)?;
             turn_start = self.source.turns(&session.root)?.last().map(|turn| turn.started_at);
         }
@@ -159,10 +148,6 @@ impl Look {
 
 fn unreadable(error: &SourceError) -> anyhow::Error {
     anyhow::anyhow!("cannot read the database: {}", error.0)
-}
-
-fn is_busy(session: &SessionSummary) -> bool {
-    matches!(session.state, SessionState::Running | SessionState::ToolOpen)
 }
 
 fn last_line(text: &str) -> Option<&str> {
