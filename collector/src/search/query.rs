@@ -1,4 +1,4 @@
-//! Queries the index. Searches whole words first; if they find little, any part of a word with at least three letters.
+//! Questions to the index. Words first; where they find nothing, any part of a word of three letters and more, and beginnings of two.
 
 use hookspan_core::SpanId;
 use hookspan_view::source::Query;
@@ -100,8 +100,11 @@ fn plan(db: &Connection, terms: &[String]) -> rusqlite::Result<(Table, Vec<Strin
     let grams: Vec<String> = terms.iter().flat_map(|term| grams(term)).collect();
     let have_words = !words.is_empty() && count(db, Table::Words, &words, 1).unwrap_or(0) > 0;
     let all_long = terms.iter().all(|term| term.chars().count() >= 3);
-    if have_words || grams.is_empty() || !all_long {
+    if have_words {
         return Ok((Table::Words, words));
+    }
+    if grams.is_empty() || !all_long {
+        return Ok((Table::Beginnings, words));
     }
     Ok((Table::Grams, grams))
 }

@@ -466,7 +466,7 @@ fn install_steps(dir: &StateDir, env: &Environment) -> AskInstall {
         };
         let restart = InstallStep {
             id: "restart",
-            state: install.state,
+            state: "todo",
             command: None,
             hint: "Restart Cursor if nothing arrives: it reads hooks.json when it starts"
                 .to_owned(),

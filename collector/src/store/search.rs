@@ -12,7 +12,8 @@ use crate::dirs;
 
 /// `PRAGMA application_id` of a search index: "HkSx".
 const APPLICATION_ID: i32 = 0x486b_5378;
-const SCHEMA_VERSION: i32 = 1;
+/// Raised with the schema: an index of another version is made again.
+const SCHEMA_VERSION: i32 = 2;
 
 /// Texts are stored as shown. The index needs no positions, because a phrase is verified in the text itself.
 const SCHEMA: &str = "
@@ -27,7 +28,7 @@ CREATE TABLE doc (
 CREATE UNIQUE INDEX doc_span ON doc (span, hook, field);
 CREATE INDEX doc_root ON doc (root);
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-CREATE VIRTUAL TABLE words USING fts5(text, content='doc', content_rowid='id', detail=none, tokenize='unicode61');
+CREATE VIRTUAL TABLE words USING fts5(text, content='doc', content_rowid='id', detail=none, tokenize='unicode61', prefix='2');
 CREATE VIRTUAL TABLE grams USING fts5(text, content='doc', content_rowid='id', detail=none, tokenize='trigram');
 ";
 
@@ -318,6 +319,8 @@ pub(crate) fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String
 pub(crate) enum Table {
     /// Whole words.
     Words,
+    /// Beginnings of words, of two letters: too short for [`Self::Grams`].
+    Beginnings,
     /// Three letters each.
     Grams,
 }
@@ -325,7 +328,7 @@ pub(crate) enum Table {
 impl Table {
     const fn name(self) -> &'static str {
         match self {
-            Self::Words => "words",
+            Self::Words | Self::Beginnings => "words",
             Self::Grams => "grams",
         }
     }
@@ -352,7 +355,7 @@ pub(crate) fn find(
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     db.prepare_cached(&sql)?
-        .query_map((expression(tokens), before, limit), |row| {
+        .query_map((expression(table, tokens), before, limit), |row| {
             Ok(Doc {
                 id: row.get(0)?,
                 root: row.get(1)?,
@@ -377,13 +380,19 @@ pub(crate) fn count(
     let name = table.name();
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {name} WHERE {name} MATCH ?1 LIMIT ?2)");
     db.prepare_cached(&sql)?
-        .query_row((expression(tokens), most.cast_signed()), |row| row.get::<_, i64>(0))
+        .query_row((expression(table, tokens), most.cast_signed()), |row| row.get::<_, i64>(0))
         .map(i64::cast_unsigned)
 }
 
-fn expression(tokens: &[String]) -> String {
-    let quoted: Vec<String> =
-        tokens.iter().map(|token| format!("\"{}\"", token.replace('"', "\"\""))).collect();
+fn expression(table: Table, tokens: &[String]) -> String {
+    let star = |token: &str| table == Table::Beginnings && token.chars().count() == 2;
+    let quoted: Vec<String> = tokens
+        .iter()
+        .map(|token| {
+            let end = if star(token) { "*" } else { "" };
+            format!("\"{}\"{end}", token.replace('"', "\"\""))
+        })
+        .collect();
     quoted.join(" AND ")
 }
 

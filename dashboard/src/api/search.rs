@@ -1,8 +1,13 @@
 //! Full-text search over what was said and done.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_core::{SessionSummary, TurnSummary};
+use hookspan_view::Source;
+use hookspan_view::facet::turn_of;
+use hookspan_view::label::shorten;
 use hookspan_view::source::{Hit, LineFilter, Query};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,13 +15,16 @@ use serde::{Deserialize, Serialize};
 use super::columns::LineItem;
 use super::extract::Params;
 use super::query::{OneOf, Paging, SpanQuery, Words, words};
+use super::sessions::project;
 use super::{Answer, cursor, json, read};
 use crate::App;
 use crate::problem::Problem;
 
 /// Longest query, characters.
 const QUERY_MAX: usize = 500;
-/// Maximum number of words in a query. More words do not make it more precise.
+/// Characters of a session's title.
+const TITLE_MAX: usize = 120;
+/// Words of a query; more do not make it more precise.
 const TERMS_MAX: usize = 16;
 
 /// One text that was found.
@@ -25,6 +33,11 @@ const TERMS_MAX: usize = 16;
 struct HitItem {
     span: LineItem,
     session: String,
+    project: Option<String>,
+    /// First prompt of the session, shortened.
+    title: Option<String>,
+    /// Number of its turn; null where it is in none.
+    turn: Option<u64>,
     field: String,
     text: String,
     /// Positions of the words in `text`: start and end in UTF-16 units.
@@ -32,11 +45,38 @@ struct HitItem {
     url: String,
 }
 
-impl From<Hit> for HitItem {
-    fn from(hit: Hit) -> Self {
+/// What is known about the sessions of a page of hits. Most hits of a page are in a few sessions.
+#[derive(Default)]
+struct Places(HashMap<String, (Option<SessionSummary>, Vec<TurnSummary>)>);
+
+impl Places {
+    fn item(&mut self, source: &dyn Source, hit: Hit) -> hookspan_view::Result<HitItem> {
         let Hit { root, line, field, text, marks } = hit;
+        if !self.0.contains_key(&root) {
+            let known = (source.session(&root)?, source.turns(&root)?);
+            drop(self.0.insert(root.clone(), known));
+        }
+        let (session, turns) = self
+            .0
+            .get(&root)
+            .map_or((None, &[][..]), |(session, turns)| (session.as_ref(), turns.as_slice()));
+        let whole = source.span_row(line.row)?;
+        let turn = whole.as_ref().and_then(|(_, span)| turn_of(span, turns));
+        let turn = turn.map(|turn| turn.index);
+        let prompt = session.and_then(|session| session.first_prompt.as_deref());
+        let workspace = session.and_then(|session| session.workspace.as_deref());
         let span = LineItem::new(&root, line);
-        Self { url: span.url.clone(), span, session: root, field, text, marks }
+        Ok(HitItem {
+            url: span.url.clone(),
+            span,
+            project: workspace.and_then(project),
+            title: prompt.map(|prompt| shorten(prompt, TITLE_MAX)),
+            turn,
+            session: root,
+            field,
+            text,
+            marks,
+        })
     }
 }
 
@@ -112,8 +152,14 @@ pub(super) async fn search(
     if query.terms.is_empty() {
         return json(FoundItems { total: Some(0), ..FoundItems::default() });
     }
-    let found = read(&app, move |source| source.search(&query, before, limit)).await?;
-    let items: Vec<_> = found.hits.into_iter().map(HitItem::from).collect();
+    let found = read(&app, move |source| {
+        let mut found = source.search(&query, before, limit)?;
+        let mut places = Places::default();
+        let hits = std::mem::take(&mut found.hits).into_iter();
+        let items = hits.map(|hit| places.item(source, hit));
+        Ok((items.collect::<hookspan_view::Result<Vec<_>>>()?, found))
+    });
+    let (items, found) = found.await?;
     json(FoundItems {
         items,
         next: found.next.map(|at| cursor::encode(at, "")),
