@@ -15,9 +15,9 @@ use hookspan_view::health::JournalHealth;
 use hookspan_view::label::with_subject;
 use hookspan_view::line::{Line, LineKind};
 use hookspan_view::source::{
-    Audit, COUNTED_MAX, DayTime, Failure, Found, Gap, HeatCell, Hit, InstallStep, LatencyRow,
-    LineFilter, Lines, Position, Privacy, ProjectWork, Query, Search, SessionFilter, Sessions,
-    Spans, Statistics, Totals,
+    Audit, COUNTED_MAX, DayTime, Failure, Files, Found, Gap, HeatCell, Hit, InstallStep,
+    LOOKED_AT_MAX, LatencyRow, LineFilter, Lines, Position, Privacy, ProjectWork, Query, Search,
+    SessionFilter, Sessions, Spans, Spent, Statistics, Totals, Touch, Touched, WantedFiles,
 };
 use hookspan_view::subject::{field_of, subject};
 use hookspan_view::{Result, SourceError};
@@ -323,6 +323,22 @@ impl Spans for StoreSource {
     }
 }
 
+impl Files for StoreSource {
+    fn files(&self, wanted: &WantedFiles) -> Result<Touched> {
+        self.read_or(Touched::default(), |db| read::files(db, wanted, LOOKED_AT_MAX))
+    }
+
+    fn touches(
+        &self,
+        project: &str,
+        path: &str,
+        period: (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<Touch>> {
+        self.read_or(Vec::new(), |db| read::touches(db, (project, path), period, limit))
+    }
+}
+
 impl Statistics for StoreSource {
     fn totals(&self, from_ns: i64) -> Result<Totals> {
         self.read_or(Totals::default(), |db| read::totals(db, from_ns))
@@ -369,8 +385,12 @@ impl Statistics for StoreSource {
         self.read_or(empty, |db| read::heat_of(db, dimension, name, filter, daily, COUNTED_MAX))
     }
 
-    fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>> {
-        self.read_or(Some(Vec::new()), |db| read::times_of(db, filter, COUNTED_MAX))
+    fn spent(&self, edges: &[i64]) -> Result<Vec<Spent>> {
+        self.read_or(Vec::new(), |db| read::spent(db, edges))
+    }
+
+    fn spent_of(&self, edges: &[i64], filter: &LineFilter) -> Result<Option<Vec<Spent>>> {
+        self.read_or(Some(Vec::new()), |db| read::spent_of(db, edges, filter, COUNTED_MAX))
     }
 
     fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>> {

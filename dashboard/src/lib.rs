@@ -94,6 +94,8 @@ const PAGES: &[&str] = &[
     "/errors",
     "/latency",
     "/time",
+    "/files",
+    "/file",
     "/search",
     "/live",
     "/now",

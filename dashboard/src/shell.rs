@@ -6,8 +6,7 @@ use maud::{DOCTYPE, html};
 use crate::assets::BUILD;
 
 /// Style sheets in order. A later one overrides an earlier one.
-const STYLES: &[&str] =
-    &["theme", "base", "pages", "now", "session", "conversation", "waterfall", "media"];
+const STYLES: &[&str] = &["theme", "base", "session", "conversation", "waterfall", "media"];
 
 pub(crate) async fn page() -> Html<String> {
     let asset = |name: &str| format!("/a/{BUILD}/app/{name}");

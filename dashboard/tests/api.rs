@@ -62,6 +62,7 @@ async fn bad_parameters_are_named() {
         ("/api/v1/sessions?state=sleepy", "state"),
         ("/api/v1/sessions?status=ok", "status"),
         ("/api/v1/sessions?sort=mood", "sort"),
+        ("/api/v1/sessions?order=up", "order"),
         ("/api/v1/sessions?kind=person", "kind"),
         ("/api/v1/search?q=kind:person", "kind"),
         ("/api/v1/search?q=from:yesterday", "from"),
@@ -225,6 +226,41 @@ async fn content_that_is_not_stored_is_null() {
 }
 
 #[tokio::test]
+async fn sessions_are_listed_in_the_reverse_order_page_by_page() {
+    let world = World::locked();
+    let mut orders = Vec::new();
+    for order in ["desc", "asc"] {
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let asked = format!("/api/v1/sessions?sort=calls&order={order}&limit=2{cursor}");
+            let page = world.get(&asked).await.json();
+            let items = page["items"].as_array().unwrap();
+            seen.extend(items.iter().map(|one| one["id"].as_str().unwrap().to_owned()));
+            let Some(next) = page["next"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        orders.push(seen);
+    }
+    assert!(orders[0].len() > 3, "{orders:?}");
+    orders[1].reverse();
+    assert_eq!(orders[0], orders[1]);
+}
+
+#[tokio::test]
+async fn a_hit_says_in_which_session_and_turn_it_is() {
+    let world = World::locked();
+    let found = world.get("/api/v1/search?q=cargo").await.json();
+    let hits = found["items"].as_array().unwrap();
+    assert!(!hits.is_empty());
+    for hit in hits {
+        let session = hit["session"].as_str().unwrap();
+        let of = world.get(&format!("/api/v1/sessions/{session}")).await.json();
+        assert_eq!((&hit["project"], &hit["title"]), (&of["project"], &of["first_prompt"]));
+    }
+    assert!(hits.iter().any(|hit| hit["turn"].is_u64()), "{hits:?}");
+}
+
+#[tokio::test]
 async fn hostile_text_is_carried_as_text() {
     let world = World::locked();
     let answer = world.get("/api/v1/sessions/0176a3f0-hostile").await;
@@ -235,15 +271,22 @@ async fn hostile_text_is_carried_as_text() {
 }
 
 #[tokio::test]
-async fn overview_lists_what_waits_oldest_first() {
+async fn overview_lists_what_needs_a_person_apart_from_turns_that_ended() {
     let world = World::locked();
     let overview = world.get("/api/v1/overview").await.json();
-    let needs: Vec<_> = overview["needs"].as_array().unwrap().iter().collect();
-    let kinds: Vec<_> = needs.iter().map(|need| need["kind"].as_str().unwrap()).collect();
-    // An open call alone does not need anybody.
-    assert_eq!(kinds, ["failed", "your_turn"]);
-    assert!(needs.is_sorted_by_key(|need| need["since_us"].as_i64().unwrap()));
+    let kinds = |list: &str| -> Vec<String> {
+        let list = overview[list].as_array().unwrap();
+        assert!(list.is_sorted_by_key(|need| need["since_us"].as_i64().unwrap()));
+        list.iter().map(|need| need["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    // A call that is open is no need by itself.
+    assert_eq!(
+        (kinds("needs"), kinds("ended")),
+        (vec!["failed".into()], vec!["turn_ended".into()])
+    );
     assert_eq!(overview["running"].as_array().unwrap().len(), 1);
+    let now = world.get("/api/v1/now").await.json();
+    assert_eq!(now["counts"], json!({"need_you": 1, "turn_ended": 1}), "the same numbers");
 }
 
 #[tokio::test]

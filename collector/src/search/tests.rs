@@ -152,6 +152,9 @@ fn words_phrases_and_parts_of_words_are_found_newest_first() {
     assert_eq!(world.find(&["src/main.rs"]), [hit("bbbb", "output")]);
     assert_eq!(world.find(&["rkspa"]), [hit("aaaa", "input")]);
     assert_eq!(world.find(&["please", "run"]).len(), 2);
+    // Too short for parts of words: beginnings, so that less text never finds less than more text.
+    assert_eq!(world.find(&["ca"]), [hit("bbbb", "input"), hit("aaaa", "input")]);
+    assert_eq!(world.find(&["ca", "please"]).len(), world.find(&["cargo", "please"]).len());
     for nothing in ["\" OR * NEAR(", "foo-bar", "ca*", "xyzzy", "%", "_a_", "'; DROP TABLE doc; --"]
     {
         assert_eq!(world.find(&[nothing]), [], "{nothing}");
@@ -200,7 +203,8 @@ fn secrets_are_not_in_the_index_and_a_deleted_session_is_in_no_file() {
             .prepare(
                 "SELECT day, dimension, name, count FROM histogram
                  UNION ALL SELECT hour, dimension, name, hours FROM heat
-                 UNION ALL SELECT day, project, '', turns + active_ns + other FROM day_time",
+                 UNION ALL SELECT quarter, project, model, turns + active_ns + other FROM turn_time
+                 UNION ALL SELECT 0, project, path, 0 FROM file",
             )
             .unwrap();
         let rows = read.query_map([], |row| {

@@ -19,8 +19,8 @@ use crate::dirs;
 /// `PRAGMA application_id` of a hookspan database: "HkSp".
 pub(crate) const APPLICATION_ID: i32 = 0x486b_5370;
 
-/// One entry per schema version, in order. An entry that was released is never edited.
-const MIGRATIONS: [&str; 15] = [
+/// One entry per schema version, in order; applied ones are never edited.
+const MIGRATIONS: [&str; 16] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0003_gaps.sql")),
@@ -36,6 +36,7 @@ const MIGRATIONS: [&str; 15] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0013_repository.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0014_work.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0015_points.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0016_files.sql")),
 ];
 
 /// The schema this program writes.

@@ -8,17 +8,21 @@ use hookspan_view::source::{Gap, LineFilter, Position, SessionFilter, SessionSor
 use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql};
 
 mod counted;
+mod files;
 pub(crate) mod lines;
 mod periods;
 mod spans;
+mod spent;
 mod work;
 
-pub(crate) use counted::{heat_of, latency_of, times_of};
+pub(crate) use counted::{heat_of, latency_of, spent_of};
+pub(crate) use files::{files, touches};
 pub(crate) use periods::{arrival, heat, latency, older, times};
 pub(crate) use spans::{
     changed_spans, exports, last_settled, settled_after, span, span_count, span_of, span_row,
     spans, trace,
 };
+pub(crate) use spent::spent;
 pub(crate) use work::work;
 
 use super::rows::{self, SESSION_COLUMNS, SESSION_TABLES, TURN_COLUMNS, TURN_TABLES, count};
@@ -45,6 +49,7 @@ pub(crate) fn sessions(
     limit: usize,
 ) -> rusqlite::Result<Vec<SessionSummary>> {
     let key = sort_key(filter.sort);
+    let (side, order) = if filter.ascending { (">", "ASC") } else { ("<", "DESC") };
     let LineFilter { session, project, model, tool, kind, failed, min_ns, from_ns, to_ns, .. } =
         &filter.spans;
     let of_spans = kind.is_some() || tool.is_some() || min_ns.is_some();
@@ -53,7 +58,7 @@ pub(crate) fn sessions(
     let recent = if from_ns.is_some() { "AND s.last_ns >= :from" } else { "" };
     let sql = format!(
         "SELECT {SESSION_COLUMNS} FROM {SESSION_TABLES}
-         WHERE {key} <= :key AND ({key}, root.text) < (:key, :root)
+         WHERE {key} {side}= :key AND ({key}, root.text) {side} (:key, :root)
            AND (:completions OR s.surface <> 'tab')
            AND (:state IS NULL OR s.state = :state)
            AND (:session IS NULL OR root.text = :session)
@@ -66,10 +71,11 @@ pub(crate) fn sessions(
            AND (NOT :failed OR s.errors > 0)
            {recent} AND (:to IS NULL OR s.started_ns <= :to)
            {spans}
-         ORDER BY {key} DESC, root.text DESC LIMIT :limit"
+         ORDER BY {key} {order}, root.text {order} LIMIT :limit"
     );
-    // Without a cursor, the page starts at the newest session. No text sorts after this one.
-    let (last, root) = before.map_or((i64::MAX, "\u{10ffff}"), |(at, root)| (*at, root));
+    // Without a cursor the page starts at the end of the order: no text sorts after this one, and none before the empty one.
+    let first = if filter.ascending { (i64::MIN, "") } else { (i64::MAX, "\u{10ffff}") };
+    let (last, root) = before.map_or(first, |(at, root)| (*at, root));
     let mut values: Vec<(&str, &dyn ToSql)> = vec![
         (":key", &last),
         (":root", &root),

@@ -27,8 +27,29 @@ pub fn project(workspace: &str) -> Option<Cow<'_, str>> {
     Some(cut(path::name(workspace))).filter(|name| !name.is_empty())
 }
 
-/// The turn of a span: the turn with the span's trace. If the trace has several turns, the last one that began before
-/// the span.
+/// The file of a call that reads, changes or deletes one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// The project that it belongs to; `None` where it lies outside of the call's root.
+    pub project: Option<String>,
+    /// Below the root, or whole.
+    pub path: String,
+}
+
+/// The file that a call reads, changes or deletes. A call that only looks for files has a folder, and is none of these.
+#[must_use]
+pub fn file(span: &Span) -> Option<File> {
+    let class = span.text("hookspan.tool.class").unwrap_or_default();
+    if span.kind != SpanKind::Tool || !matches!(class, "read" | "edit" | "delete") {
+        return None;
+    }
+    let path = span.file_shown()?;
+    let root = span.file_root().filter(|_| !path::is_absolute(&path));
+    let project = root.and_then(project).map(Cow::into_owned);
+    Some(File { project, path: path.into_owned() })
+}
+
+/// The turn of a span: the turn with the span's trace. If a trace has several turns, the last one that began before the span.
 #[must_use]
 pub fn turn_of<'a>(span: &Span, turns: &'a [TurnSummary]) -> Option<&'a TurnSummary> {
     let of_trace = || turns.iter().filter(|turn| turn.trace == span.trace);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_core::{Attribute, Span, SpanEvent, Status, TraceId, Value};
 use hookspan_view::Source;
+use hookspan_view::facet;
 use hookspan_view::line::{Line, wait_us};
 use hookspan_view::subject::subject_of;
 use schemars::JsonSchema;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, json};
 
 use super::extract::Route;
+use super::files::file_url;
 use super::payload::{self, PayloadItem};
 use super::span_ref::{SpanRef, find};
 use super::{Answer, json, read, session_url};
@@ -51,7 +53,9 @@ pub(super) struct Detail {
     links: Vec<LinkItem>,
     payloads: Vec<PayloadItem>,
     export: Vec<ExportItem>,
-    /// Other places where this span can be viewed.
+    /// The page of the file that the call reads, changes or deletes.
+    file_url: Option<String>,
+    /// Where else this span can be looked at.
     open_in: Vec<OpenIn>,
     url: String,
 }
@@ -174,6 +178,7 @@ fn view(
         links: span.links.iter().map(link).collect(),
         payloads,
         export: export.collect(),
+        file_url: facet::file(&span).map(|file| file_url(file.project.as_deref(), &file.path)),
         open_in: Vec::new(),
         url: format!("{}#{}", session_url(&span.root), span.id),
         name: span.name,

@@ -10,13 +10,14 @@ use axum::extract::State;
 use hookspan_core::Span;
 use hookspan_core::content::{EDIT_CHANGES, Field, extract};
 use hookspan_view::Source;
-use hookspan_view::facet::turn_of;
+use hookspan_view::facet::{self, turn_of};
 use hookspan_view::line::LineKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use super::extract::Route;
+use super::files::file_url;
 use super::span_ref::{SpanRef, find};
 use super::{Answer, Page, json, read, session_url};
 use crate::App;
@@ -40,6 +41,8 @@ pub(super) struct EditItem {
     removed: i64,
     errors: usize,
     spans: Vec<EditSpan>,
+    /// The file over all sessions.
+    page_url: Option<String>,
     url: String,
 }
 
@@ -70,7 +73,11 @@ pub(super) async fn edits(
     });
     let (turns, spans) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
     let mut files: BTreeMap<String, Vec<EditSpan>> = BTreeMap::new();
+    let mut pages: BTreeMap<String, String> = BTreeMap::new();
     for (row, span) in &spans {
+        if let Some(file) = facet::file(span) {
+            pages.insert(path(span), file_url(file.project.as_deref(), &file.path));
+        }
         let (added, removed) = lines(span);
         let item = EditSpan {
             row: *row,
@@ -86,6 +93,9 @@ pub(super) async fn edits(
     }
     let mut items: Vec<_> =
         files.into_iter().map(|(path, spans)| file(&session, path, spans)).collect();
+    for item in &mut items {
+        item.page_url = pages.remove(&item.path);
+    }
     items.sort_by_key(|item| item.spans.first().map(|span| span.at_us));
     json(Page { items, next: None })
 }
@@ -101,6 +111,7 @@ fn file(session: &str, path: String, spans: Vec<EditSpan>) -> EditItem {
         removed: done().map(|span| span.removed).sum(),
         errors: spans.iter().filter(|span| span.failed).count(),
         spans,
+        page_url: None,
         url: format!("{}?view=edits", session_url(session)),
     }
 }

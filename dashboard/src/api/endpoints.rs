@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::description::{Index, Operation, Output, index};
 use super::{
-    Answer, Table, access, compare, critical, detail, digest, edits, errors, export, health,
+    Answer, Table, access, compare, critical, detail, digest, edits, errors, export, files, health,
     install, json, latency, lints, login, now, overview, payload, privacy, search, sessions, spans,
     steps, stream, time,
 };
@@ -86,9 +86,12 @@ fn over_all(table: &mut impl Table) {
     table.get("/api/v1/latency", "percentiles per UTC day and name", latency::latency);
     let heatmap = "how often which durations happened, over time";
     table.get("/api/v1/latency/heatmap", heatmap, latency::heatmap);
-    let time = "where the time of finished turns went, by UTC day and project";
+    let time = "where the time of finished turns went, and what they cost";
     table.get("/api/v1/time", time, time::time);
     let digest = "what was done in finished turns, by project";
+    let files = "files that agents read and changed";
+    table.get("/api/v1/files", files, files::files);
+    table.get("/api/v1/file", "one file: every touch, and the sessions of them", files::file);
     table.get("/api/v1/digest", digest, digest::digest);
     table.get("/api/v1/search", "texts that hold all words, newest first", search::search);
     table.get("/api/v1/stream", "server-sent events", stream::stream);

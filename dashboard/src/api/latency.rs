@@ -113,7 +113,14 @@ impl LatencyItem {
     }
 }
 
-/// The period: either `days` up to now, or from `from_us` to `to_us`.
+impl PeriodQuery {
+    /// Where it begins, if that was said.
+    pub(super) fn from_ns(&self) -> Option<i64> {
+        self.from_us.map(Number::us_as_ns)
+    }
+}
+
+/// The period: `days` up to now, or whatever lies between `from_us` and `to_us`.
 pub(super) struct Period {
     from_ns: i64,
     to_ns: i64,
@@ -139,6 +146,32 @@ impl Period {
         let is_start = |ns: i64| ns.rem_euclid(DAY_NS) == 0;
         let ends = self.to_ns >= now_ns || is_start(self.to_ns.saturating_add(1_000));
         ends && (self.is_recent || is_start(self.from_ns))
+    }
+
+    /// From and to, nanoseconds since the epoch.
+    pub(super) fn bounds(&self) -> (i64, i64) {
+        (self.from_ns, self.to_ns)
+    }
+
+    /// Its UTC days as edges of at most `most` columns, of some days each where there are more days.
+    pub(super) fn edges(&self, now_ns: i64, most: i64) -> Vec<i64> {
+        let (first, last) = self.in_units(DAY_NS);
+        let days = last - first + 1;
+        let widths = [1, 7, 28, 91];
+        let width = widths.into_iter().find(|width| days <= width * most).unwrap_or(91);
+        let columns = (days + width - 1) / width;
+        let mut edges: Vec<i64> =
+            (0..=columns).map(|column| (first + column * width) * DAY_NS).collect();
+        // A period that begins or ends within a day has no more than that.
+        if !self.is_whole_days(now_ns) {
+            if let Some(begin) = edges.first_mut() {
+                *begin = self.from_ns;
+            }
+            if let Some(end) = edges.last_mut() {
+                *end = self.to_ns.saturating_add(1);
+            }
+        }
+        edges
     }
 
     /// The filter with this period.

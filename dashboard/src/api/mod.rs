@@ -19,6 +19,7 @@ mod errors;
 mod events;
 mod export;
 mod extract;
+mod files;
 mod focus;
 mod health;
 pub(crate) mod hub;

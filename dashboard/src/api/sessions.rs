@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Params, Route};
-use super::query::{Number, OneOf, Paging, Status};
+use super::query::{Number, OneOf, Paging, Status, words};
 use super::{Answer, Page, cursor, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
@@ -74,7 +74,12 @@ impl CostItem {
 }
 
 impl CostItem {
-    /// The estimate for tokens of several models.
+    /// The estimate alone.
+    pub(super) fn amount(&self) -> f64 {
+        self.estimated
+    }
+
+    /// Of tokens by model.
     pub(super) fn sum(prices: &Prices, used: &[(Option<String>, Usage)]) -> Option<Self> {
         let costs =
             used.iter().filter_map(|(model, usage)| prices.estimate(model.as_deref(), *usage));
@@ -152,11 +157,18 @@ pub(super) fn cost_of(source: &dyn Source, root: &str) -> hookspan_view::Result<
     Ok(CostItem::sum(prices, &used))
 }
 
+words! {
+    /// Direction of an order.
+    Order { Descending = "desc", Ascending = "asc" }
+}
+
 /// Filters and order of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SessionQuery {
     /// the order, largest or newest first; `last` unless given
     sort: Option<OneOf<SessionSort>>,
+    /// `asc`: the smallest or oldest first
+    order: Option<OneOf<Order>>,
     /// what the session does now
     state: Option<OneOf<SessionState>>,
     /// name of a project, or the whole path of its folder
@@ -197,6 +209,7 @@ impl From<SessionQuery> for SessionFilter {
             },
             completions: false,
             sort: query.sort.map_or(SessionSort::Last, |sort| sort.0),
+            ascending: query.order.is_some_and(|order| order.0 == Order::Ascending),
         }
     }
 }

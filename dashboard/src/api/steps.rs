@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_core::content::Content;
 use hookspan_core::{Span, Status};
+use hookspan_view::facet;
 use hookspan_view::line::{Line, LineKind};
 use hookspan_view::subject::subject_of;
 use hookspan_view::{self as view, Source};
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 use super::edits::{Diff, Hunk, difference};
 use super::extract::{Params, Route};
+use super::files::file_url;
 use super::payload::{self, Part, boundary};
 use super::query::{OneOf, words};
 use super::{Answer, json, read, session_url};
@@ -100,6 +102,8 @@ struct StepItem {
     /// Why it failed; null if it did not.
     message: Option<String>,
     exit_code: Option<i64>,
+    /// The page of the file that the call reads, changes or deletes.
+    file_url: Option<String>,
     url: String,
 }
 
@@ -205,6 +209,7 @@ impl Reader<'_> {
             edit: if edit { Some(self.edit(difference(self.source, span)?)) } else { None },
             message,
             exit_code: span.number("process.exit.code").map(|code| code as i64),
+            file_url: facet::file(span).map(|file| file_url(file.project.as_deref(), &file.path)),
             url: format!("{}#{}", session_url(&span.root), span.id),
         })
     }

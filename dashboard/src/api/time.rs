@@ -1,24 +1,31 @@
-//! Where the time went, by day and project.
+//! Where the time of finished turns went, and what they cost: by column of a period, by project and by model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
-use hookspan_view::source::{DayTime, LineFilter};
+use hookspan_core::price::{Estimate, Prices};
+use hookspan_view::source::{DayTime, LineFilter, Spent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::latency::{DAY_NS, Period, PeriodQuery, too_many};
-use super::query::{OneOf, Status};
-use super::sessions::PartItem;
+use super::latency::{Period, PeriodQuery, too_many};
+use super::query::{OneOf, Status, words};
+use super::sessions::{CostItem, PartItem};
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-const DAY_US: i64 = DAY_NS / 1_000;
-/// Maximum number of columns. Longer periods have wider columns.
+/// Columns at most, unless they were asked for; a longer period has wider ones.
 const COLUMNS_MAX: i64 = 62;
+/// Columns at most that can be asked for: the weeks of a year, by day.
+const ASKED_MAX: usize = 400;
+/// Names that have a share of their own in a column.
+const SHARES_MAX: usize = 8;
+const MINUTE_NS: i64 = 60_000_000_000;
+/// Sums are kept for quarters of an hour.
+const QUARTER_NS: i64 = 15 * MINUTE_NS;
 
 /// Where the time of finished turns went.
 #[derive(Serialize, JsonSchema)]
@@ -26,14 +33,17 @@ const COLUMNS_MAX: i64 = 62;
 pub(super) struct Times {
     from_us: i64,
     to_us: i64,
-    /// Of one column.
+    /// Of the first column.
     step_us: i64,
     project: Option<String>,
+    model: Option<String>,
     total: Sums,
     /// Every column of the period, in order.
     days: Vec<Column>,
     /// Projects, most active first. All projects are listed, even if one was requested.
     items: Vec<Project>,
+    /// Models, most active first; of all, also when one was asked for.
+    models: Vec<Model>,
     url: &'static str,
 }
 
@@ -41,8 +51,25 @@ pub(super) struct Times {
 #[schemars(rename = "TimeColumn")]
 struct Column {
     from_us: i64,
+    to_us: i64,
     #[serde(flatten)]
     sums: Sums,
+    /// By project or model, as asked for: the first eight of the list, then all others together.
+    shares: Vec<Share>,
+}
+
+/// What one project or model has of a column.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TimeShare")]
+struct Share {
+    /// Its place in `items` or `models`; null: all others.
+    of: Option<usize>,
+    active_us: i64,
+    turns: u64,
+    /// In and out; null where no turn reported any.
+    tokens: Option<u64>,
+    /// Estimated, of the tokens that have a price; null without prices or tokens.
+    cost: Option<f64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -50,6 +77,16 @@ struct Column {
 struct Project {
     /// Null if Cursor named no workspace.
     project: Option<String>,
+    #[serde(flatten)]
+    sums: Sums,
+    url: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ModelTime")]
+struct Model {
+    /// Null where none was named.
+    model: Option<String>,
     #[serde(flatten)]
     sums: Sums,
     url: String,
@@ -66,11 +103,49 @@ struct Sums {
     /// Over the turns that reported them; null if none did.
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    /// Of the input tokens: read from the cache.
+    cached_tokens: Option<u64>,
+    /// Null without a price table, or when no turn reported tokens.
+    cost: Option<CostItem>,
 }
 
-impl From<DayTime> for Sums {
-    fn from(sum: DayTime) -> Self {
-        Self {
+/// Sums on the way.
+#[derive(Clone, Default)]
+struct Sum {
+    time: DayTime,
+    cached: u64,
+    cost: Option<Estimate>,
+}
+
+impl Sum {
+    fn add(&mut self, more: &Spent, cost: Option<Estimate>) {
+        let DayTime { turns, calls, errors, active_ns, parts, input, output, .. } = &more.time;
+        let sum = &mut self.time;
+        sum.turns += turns;
+        sum.calls += calls;
+        sum.errors += errors;
+        sum.active_ns += active_ns;
+        let plus = |one: Option<u64>, more: &Option<u64>| match (one, *more) {
+            (Some(one), Some(more)) => Some(one.saturating_add(more)),
+            (one, more) => one.or(more),
+        };
+        sum.input = plus(sum.input, input);
+        sum.output = plus(sum.output, output);
+        sum.parts += *parts;
+        self.cached = self.cached.saturating_add(more.usage.cache_read);
+        self.cost = [self.cost, cost].into_iter().flatten().reduce(Estimate::plus);
+    }
+
+    fn tokens(&self) -> Option<u64> {
+        match (self.time.input, self.time.output) {
+            (None, None) => None,
+            (input, output) => Some(input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
+        }
+    }
+
+    fn item(&self, prices: &Prices) -> Sums {
+        let sum = &self.time;
+        Sums {
             turns: sum.turns,
             calls: sum.calls,
             errors: sum.errors,
@@ -78,23 +153,25 @@ impl From<DayTime> for Sums {
             parts: sum.parts.into(),
             input_tokens: sum.input,
             output_tokens: sum.output,
+            cached_tokens: sum.input.map(|_| self.cached),
+            cost: CostItem::of(prices, self.cost),
+        }
+    }
+
+    fn share(&self, of: Option<usize>, prices: &Prices) -> Share {
+        Share {
+            of,
+            active_us: self.time.active_ns / 1_000,
+            turns: self.time.turns,
+            tokens: self.tokens(),
+            cost: CostItem::of(prices, self.cost).map(|cost| cost.amount()),
         }
     }
 }
 
-fn add(sum: &mut DayTime, more: &DayTime) {
-    let DayTime { turns, calls, errors, active_ns, parts, input, output, .. } = more;
-    sum.turns += turns;
-    sum.calls += calls;
-    sum.errors += errors;
-    sum.active_ns += active_ns;
-    let plus = |one: Option<u64>, more: &Option<u64>| match (one, *more) {
-        (Some(one), Some(more)) => Some(one.saturating_add(more)),
-        (one, more) => one.or(more),
-    };
-    sum.input = plus(sum.input, input);
-    sum.output = plus(sum.output, output);
-    sum.parts += *parts;
+words! {
+    /// What a column is divided by.
+    By { Project = "project", Model = "model", None = "none" }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -105,6 +182,10 @@ pub(super) struct Wanted {
     model: Option<String>,
     /// only turns that failed
     status: Option<OneOf<Status>>,
+    /// what `shares` of a column are by: none unless given
+    by: Option<OneOf<By>>,
+    /// lengths of the columns from from_us on, in minutes: 1440*29,1380 are 29 days and one of 23 hours; else UTC days
+    columns: Option<String>,
     #[schemars(skip)]
     tool: Option<String>,
     #[schemars(skip)]
@@ -132,28 +213,52 @@ pub(super) async fn time(
 ) -> Answer<Times> {
     let filter = wanted.filter()?;
     let now_ns = app.clock.now_ns();
+    let from_ns = period.from_ns();
     let period = Period::of(&period, now_ns)?;
-    let (first, last) = period.in_units(DAY_NS);
+    let edges = match (&wanted.columns, from_ns) {
+        (Some(columns), Some(from_ns)) => asked(columns, from_ns)?,
+        (Some(_), None) => {
+            return Err(Problem::bad_parameter("from_us", "where the first of the columns begins"));
+        }
+        (None, _) => period.edges(now_ns, COLUMNS_MAX),
+    };
     let is_path = wanted.project.as_ref().is_some_and(|name| name.contains(['/', '\\']));
-    let has_sums = filter.model.is_none() && !filter.failed && !is_path;
-    if has_sums && period.is_whole_days(now_ns) {
-        let rows = read(&app, move |source| source.times((first, last))).await?;
-        return json(times(rows, (first, last), wanted.project));
-    }
-    // All projects are listed, even if one is requested.
-    let of_all = LineFilter { project: filter.project.clone().filter(|_| is_path), ..filter };
-    let rest = beside(&of_all);
-    let of_all = period.within(of_all);
-    let rows = read(&app, move |source| source.times_of(&of_all)).await?;
-    let rows = rows.ok_or_else(|| too_many("turns"))?;
-    // If a path was requested, all rows belong to it.
+    let has_sums = !filter.failed && !is_path && edges.iter().all(|edge| edge % QUARTER_NS == 0);
+    let by = wanted.by.map_or(By::None, |by| by.0);
+    // Of a path, all rows are those that were asked for.
     let name = wanted.project.clone().filter(|_| !is_path);
-    let mut answer = Times { project: wanted.project, ..times(rows, (first, last), name) };
-    for item in &mut answer.items {
-        item.url += if item.url.contains('?') { "&" } else { "?" };
-        item.url += &rest;
+    let counted = LineFilter { project: filter.project.clone().filter(|_| is_path), ..filter };
+    let answer = read(&app, move |source| {
+        let spent = match has_sums {
+            true => Some(source.spent(&edges)?),
+            // Projects and models are of all, also when one is asked for.
+            false => source.spent_of(&edges, &LineFilter { model: None, ..counted.clone() })?,
+        };
+        let asked = Asked { project: name, model: counted.model.clone(), by };
+        Ok(spent.map(|rows| asked.answer(&rows, &edges, source.prices(), &beside(&counted))))
+    });
+    let answer = answer.await?.ok_or_else(|| too_many("turns"))?;
+    json(Times { project: wanted.project, ..answer })
+}
+
+/// The columns that were asked for, as edges.
+fn asked(columns: &str, from_ns: i64) -> Result<Vec<i64>, Problem> {
+    let wrong =
+        || Problem::bad_parameter("columns", "up to 400 lengths in minutes, as 1440*29,1380");
+    let mut edges = vec![from_ns];
+    for part in columns.split(',') {
+        let (length, times) = part.split_once('*').unwrap_or((part, "1"));
+        let length: i64 = length.parse().map_err(|_| wrong())?;
+        let times: usize = times.parse().map_err(|_| wrong())?;
+        if !(1..=527_040).contains(&length) || edges.len().saturating_add(times) > ASKED_MAX + 1 {
+            return Err(wrong());
+        }
+        for _ in 0..times {
+            let last = edges.last().copied().unwrap_or(from_ns);
+            edges.push(last.saturating_add(length * MINUTE_NS));
+        }
     }
-    json(answer)
+    Ok(edges)
 }
 
 /// The filter words other than the project, as a query.
@@ -163,56 +268,136 @@ fn beside(filter: &LineFilter) -> String {
     model.into_iter().chain(status).collect::<Vec<_>>().join("&")
 }
 
-fn times(rows: Vec<DayTime>, (first, last): (i64, i64), wanted: Option<String>) -> Times {
-    let step = step(last - first + 1);
-    let columns = (last - first + step) / step;
-    let mut total = DayTime::default();
-    let mut days = vec![DayTime::default(); usize::try_from(columns).unwrap_or(0)];
-    let mut projects: BTreeMap<Option<String>, DayTime> = BTreeMap::new();
-    for row in &rows {
-        add(projects.entry(row.project.clone()).or_default(), row);
-        let named = |wanted: &String| {
-            row.project.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
-        };
-        if !wanted.as_ref().is_none_or(named) {
-            continue;
+/// What an answer is of.
+struct Asked {
+    project: Option<String>,
+    model: Option<String>,
+    by: By,
+}
+
+fn is(wanted: Option<&String>, name: Option<&String>) -> bool {
+    wanted.is_none_or(|wanted| name.is_some_and(|name| name.eq_ignore_ascii_case(wanted)))
+}
+
+impl Asked {
+    fn answer(&self, rows: &[Spent], edges: &[i64], prices: &Prices, beside: &str) -> Times {
+        let mut total = Sum::default();
+        let mut days = vec![Sum::default(); edges.len().saturating_sub(1)];
+        let mut projects: BTreeMap<Option<&String>, Sum> = BTreeMap::new();
+        let mut models: BTreeMap<Option<&String>, Sum> = BTreeMap::new();
+        for row in rows {
+            let reported = row.time.input.is_some() || row.time.output.is_some();
+            let cost = prices.estimate(row.model.as_deref(), row.usage).filter(|_| reported);
+            let (project, model) = (row.time.project.as_ref(), row.model.as_ref());
+            let fits = (is(self.project.as_ref(), project), is(self.model.as_ref(), model));
+            if fits.1 {
+                projects.entry(project).or_default().add(row, cost);
+            }
+            if fits.0 {
+                models.entry(model).or_default().add(row, cost);
+            }
+            if fits == (true, true) {
+                total.add(row, cost);
+                if let Some(day) = column(row).and_then(|column| days.get_mut(column)) {
+                    day.add(row, cost);
+                }
+            }
         }
-        add(&mut total, row);
-        let column = usize::try_from((row.day - first) / step).ok();
-        if let Some(day) = column.and_then(|column| days.get_mut(column)) {
-            add(day, row);
+        let (projects, models) = (by_activity(projects), by_activity(models));
+        let shares = self.shares(rows, days.len(), prices, (&projects, &models));
+        let pairs = edges.windows(2).zip(days).zip(shares);
+        let column = |((edges, sum), shares): ((&[i64], Sum), Vec<Share>)| Column {
+            from_us: edges.first().map_or(0, |edge| edge / 1_000),
+            to_us: edges.last().map_or(0, |edge| edge / 1_000),
+            sums: sum.item(prices),
+            shares,
+        };
+        let days: Vec<Column> = pairs.map(column).collect();
+        Times {
+            from_us: edges.first().map_or(0, |edge| edge / 1_000),
+            to_us: edges.last().map_or(0, |edge| edge / 1_000),
+            step_us: days.first().map_or(0, |day| day.to_us - day.from_us),
+            project: None,
+            model: self.model.clone(),
+            total: total.item(prices),
+            days,
+            items: projects
+                .iter()
+                .map(|(name, sum)| Project {
+                    project: name.map(String::from),
+                    sums: sum.item(prices),
+                    url: sessions_url("project", *name, beside),
+                })
+                .collect(),
+            models: models
+                .iter()
+                .map(|(name, sum)| Model {
+                    model: name.map(String::from),
+                    sums: sum.item(prices),
+                    url: sessions_url("model", *name, ""),
+                })
+                .collect(),
+            url: "/time",
         }
     }
-    let project = |(project, sum): (Option<String>, DayTime)| Project {
-        url: match &project {
-            Some(name) => format!("/sessions?project={}", super::escape(name)),
-            None => "/sessions".to_owned(),
-        },
-        project,
-        sums: sum.into(),
-    };
-    let mut items: Vec<_> = projects.into_iter().map(project).collect();
-    items.sort_by_key(|item| core::cmp::Reverse(item.sums.active_us));
-    let from_us = first * DAY_US;
-    let column = |(n, sum): (i64, DayTime)| Column {
-        from_us: from_us + n * step * DAY_US,
-        sums: sum.into(),
-    };
-    Times {
-        from_us,
-        to_us: (last + 1) * DAY_US,
-        step_us: step * DAY_US,
-        project: wanted,
-        total: total.into(),
-        days: (0..).zip(days).map(column).collect(),
-        items,
-        url: "/time",
+
+    /// The shares of each column.
+    fn shares(
+        &self,
+        rows: &[Spent],
+        columns: usize,
+        prices: &Prices,
+        (projects, models): (&[(Option<&String>, Sum)], &[(Option<&String>, Sum)]),
+    ) -> Vec<Vec<Share>> {
+        let list = match self.by {
+            By::Project => projects,
+            By::Model => models,
+            By::None => return (0..columns).map(|_| Vec::new()).collect(),
+        };
+        let named = list.iter().take(SHARES_MAX).enumerate();
+        let places: BTreeMap<Option<&String>, usize> =
+            named.map(|(place, (name, _))| (*name, place)).collect();
+        let mut sums = vec![BTreeMap::<usize, Sum>::new(); columns];
+        for row in rows {
+            let (project, model) = (row.time.project.as_ref(), row.model.as_ref());
+            if !is(self.project.as_ref(), project) || !is(self.model.as_ref(), model) {
+                continue;
+            }
+            let reported = row.time.input.is_some() || row.time.output.is_some();
+            let cost = prices.estimate(row.model.as_deref(), row.usage).filter(|_| reported);
+            let name = if self.by == By::Project { project } else { model };
+            let place = places.get(&name).copied().unwrap_or(SHARES_MAX);
+            if let Some(sums) = column(row).and_then(|column| sums.get_mut(column)) {
+                sums.entry(place).or_default().add(row, cost);
+            }
+        }
+        let shares = |sums: BTreeMap<usize, Sum>| {
+            let of = |place: usize| Some(place).filter(|place| *place < SHARES_MAX);
+            sums.into_iter().map(|(place, sum)| sum.share(of(place), prices)).collect()
+        };
+        sums.into_iter().map(shares).collect()
     }
 }
 
-/// Days of one column.
-fn step(days: i64) -> i64 {
-    [1, 7, 28, 91].into_iter().find(|step| days <= step * COLUMNS_MAX).unwrap_or(91)
+fn column(row: &Spent) -> Option<usize> {
+    usize::try_from(row.time.day).ok()
+}
+
+fn by_activity(sums: BTreeMap<Option<&String>, Sum>) -> Vec<(Option<&String>, Sum)> {
+    let mut list: Vec<_> = sums.into_iter().collect();
+    list.sort_by_key(|(_, sum)| core::cmp::Reverse(sum.time.active_ns));
+    list
+}
+
+/// The sessions behind a row. Nobody can ask for sessions without a project or model.
+fn sessions_url(word: &str, name: Option<&String>, beside: &str) -> String {
+    let own = name.map(|name| format!("{word}={}", super::escape(name)));
+    let beside = Some(beside.to_owned()).filter(|text| !text.is_empty());
+    let query: Vec<String> = own.into_iter().chain(beside).collect();
+    match query.is_empty() {
+        true => "/sessions".to_owned(),
+        false => format!("/sessions?{}", query.join("&")),
+    }
 }
 
 #[cfg(test)]
@@ -220,39 +405,62 @@ mod tests {
     use hookspan_core::Parts;
 
     use super::*;
+    use crate::api::latency::DAY_NS;
 
-    fn row(day: i64, project: Option<&str>, thinking: i64, other: i64) -> DayTime {
-        let parts = Parts { thinking, other, ..Parts::default() };
-        let active_ns = thinking + other;
+    fn row(day: i64, project: Option<&str>, model: Option<&str>, other: i64) -> Spent {
+        let parts = Parts { other, ..Parts::default() };
         let project = project.map(str::to_owned);
-        DayTime { day, project, turns: 1, active_ns, parts, ..DayTime::default() }
+        let time =
+            DayTime { day, project, turns: 1, active_ns: other, parts, ..DayTime::default() };
+        Spent { time, model: model.map(str::to_owned), ..Spent::default() }
+    }
+
+    fn edges(days: i64) -> Vec<i64> {
+        (0..=days).map(|day| day * DAY_NS).collect()
     }
 
     #[test]
-    fn every_turn_is_in_one_column_and_one_project() {
-        let rows = || {
-            vec![
-                row(9, Some("api"), 1_000, 2_000),
-                row(10, Some("web"), 0, 9_000),
-                row(10, None, 0, 1_000),
-            ]
+    fn every_turn_is_in_one_column_one_project_and_one_model() {
+        let rows = [
+            row(1, Some("api"), Some("m"), 3_000),
+            row(2, Some("web"), None, 9_000),
+            row(2, None, Some("m"), 1_000),
+        ];
+        let ask = |project: Option<&str>, model: Option<&str>, by| {
+            let (project, model) = (project.map(str::to_owned), model.map(str::to_owned));
+            Asked { project, model, by }.answer(&rows, &edges(3), &Prices::default(), "")
         };
-        let all = times(rows(), (8, 10), None);
+        let all = ask(None, None, By::Model);
         assert_eq!((all.total.turns, all.total.active_us, all.days.len()), (3, 13, 3));
         assert_eq!(all.days.iter().map(|day| day.sums.turns).collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(
-            all.items.iter().map(|one| one.project.as_deref()).collect::<Vec<_>>(),
-            [Some("web"), Some("api"), None]
-        );
-        let one = times(rows(), (8, 10), Some("api".to_owned()));
-        assert_eq!((one.total.active_us, one.total.parts.thinking_us, one.items.len()), (3, 1, 3));
+        let names: Vec<_> = all.items.iter().map(|one| one.project.as_deref()).collect();
+        assert_eq!(names, [Some("web"), Some("api"), None]);
+        let shares: Vec<_> = all.days[2].shares.iter().map(|one| (one.of, one.active_us)).collect();
+        assert_eq!(shares, [(Some(0), 9), (Some(1), 1)], "no model is a name, too");
+        let one = ask(Some("API"), None, By::None);
+        assert_eq!((one.total.active_us, one.items.len(), one.models.len()), (3, 3, 1));
+        let one = ask(None, Some("m"), By::Project);
+        assert_eq!((one.total.active_us, one.items.len(), one.models.len()), (4, 2, 2));
     }
 
     #[test]
-    fn a_long_period_has_wider_columns_and_loses_no_day() {
-        let rows = (0..3_660).map(|day| row(day, Some("api"), 0, 1_000)).collect();
-        let all = times(rows, (0, 3_659), None);
-        assert!(all.days.len() <= 62, "{}", all.days.len());
-        assert_eq!(all.days.iter().map(|day| day.sums.turns).sum::<u64>(), 3_660);
+    fn more_names_than_colours_share_the_last_place_and_none_is_lost() {
+        let rows: Vec<_> = (0..20).map(|n| row(0, Some(&format!("p{n}")), None, 1_000)).collect();
+        let asked = Asked { project: None, model: None, by: By::Project };
+        let answer = asked.answer(&rows, &edges(1), &Prices::default(), "");
+        let shares = &answer.days[0].shares;
+        assert_eq!((shares.len(), shares[SHARES_MAX].of), (SHARES_MAX + 1, None));
+        assert_eq!(shares.iter().map(|one| one.active_us).sum::<i64>(), 20);
+    }
+
+    #[test]
+    fn columns_are_lengths_in_minutes_and_bounded() {
+        let edges = asked("1440*2,1380,15", 900_000_000_000).unwrap();
+        let minutes: Vec<_> = edges.iter().map(|edge| edge / MINUTE_NS).collect();
+        assert_eq!(minutes, [15, 1_455, 2_895, 4_275, 4_290]);
+        for wrong in ["", "x", "0", "-5", "1440*401", "1*99999999999999999999", "1440*", "527041"] {
+            assert!(asked(wrong, 0).is_err(), "{wrong}");
+        }
+        assert_eq!(asked("1440*400", 0).unwrap().len(), 401);
     }
 }

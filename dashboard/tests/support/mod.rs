@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub mod client;
 mod control;
+mod files;
 #[cfg(test)]
 pub mod page;
 mod statistics;
@@ -186,9 +187,7 @@ impl Sessions for ListSource {
         limit: usize,
     ) -> Result<Vec<SessionSummary>> {
         let older = |session: &&SessionSummary| {
-            before
-                .as_ref()
-                .is_none_or(|(at, root)| (filter.sort.key(session), &*session.root) < (*at, root))
+            before.as_ref().is_none_or(|cursor| filter.is_after(session, cursor))
         };
         let fits = |session: &&SessionSummary| {
             let LineFilter { tool, kind, failed, min_ns, .. } = filter.spans.clone();
@@ -201,6 +200,9 @@ impl Sessions for ListSource {
         let found = sessions.iter().filter(|session| holds(filter, session)).filter(older);
         let mut found: Vec<_> = found.filter(fits).cloned().collect();
         found.sort_by_key(|one| core::cmp::Reverse((filter.sort.key(one), one.root.clone())));
+        if filter.ascending {
+            found.reverse();
+        }
         found.truncate(limit);
         Ok(found)
     }

@@ -8,10 +8,10 @@ use hookspan_core::{SpanKind, Tokens, TurnSummary};
 use hookspan_view::Result;
 use hookspan_view::facet;
 use hookspan_view::source::{
-    DayTime, Gap, HeatCell, LatencyRow, LineFilter, ProjectWork, Statistics, Totals,
+    DayTime, Gap, HeatCell, LatencyRow, LineFilter, ProjectWork, Spent, Statistics, Totals,
 };
 
-use super::ListSource;
+use super::{Data, ListSource};
 
 impl Statistics for ListSource {
     fn totals(&self, from_ns: i64) -> Result<Totals> {
@@ -104,27 +104,8 @@ impl Statistics for ListSource {
 
     fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>> {
         let data = self.data();
-        let mut times = Vec::new();
-        for turn in data.turns.values().flatten() {
-            let day = turn.started_at.0.div_euclid(86_400_000_000_000);
-            let Some(end) = turn.ended_at else { continue };
-            if (days.0..=days.1).contains(&day) {
-                let session = data.sessions.iter().find(|session| session.root == turn.root);
-                let folder = session.and_then(|one| one.workspace.as_deref()?.rsplit('/').next());
-                times.push(DayTime {
-                    day,
-                    project: folder.map(str::to_owned),
-                    turns: 1,
-                    calls: turn.tool_calls,
-                    errors: turn.errors,
-                    active_ns: end.since(turn.started_at),
-                    parts: turn.parts,
-                    input: turn.tokens.and_then(|tokens| tokens.input),
-                    output: turn.tokens.and_then(|tokens| tokens.output),
-                });
-            }
-        }
-        Ok(times)
+        let times = data.turns.values().flatten().filter_map(|turn| time_of(&data, turn));
+        Ok(times.filter(|time| (days.0..=days.1).contains(&time.day)).collect())
     }
 
     fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>> {
@@ -151,9 +132,24 @@ impl Statistics for ListSource {
         self.heat(dimension, filter.tool.as_deref().or(name), hours, daily).map(Some)
     }
 
-    fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>> {
-        let day = |ns: Option<i64>| ns.unwrap_or(0).div_euclid(86_400_000_000_000);
-        self.times((day(filter.from_ns), day(filter.to_ns))).map(Some)
+    fn spent(&self, edges: &[i64]) -> Result<Vec<Spent>> {
+        let data = self.data();
+        let mut spent = Vec::new();
+        for turn in data.turns.values().flatten() {
+            let at = edges.partition_point(|edge| *edge <= turn.started_at.0);
+            let Some(column) = at.checked_sub(1).filter(|_| at < edges.len()) else { continue };
+            let Some(time) = time_of(&data, turn) else { continue };
+            spent.push(Spent {
+                time: DayTime { day: i64::try_from(column).unwrap(), ..time },
+                model: turn.model.as_deref().map(str::to_owned),
+                usage: turn.tokens.map(Usage::from).unwrap_or_default(),
+            });
+        }
+        Ok(spent)
+    }
+
+    fn spent_of(&self, edges: &[i64], _filter: &LineFilter) -> Result<Option<Vec<Spent>>> {
+        self.spent(edges).map(Some)
     }
 
     fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>> {
@@ -185,4 +181,21 @@ impl Statistics for ListSource {
     fn gaps(&self, from_ns: i64, _limit: usize) -> Result<Vec<Gap>> {
         Ok(vec![Gap { from_ns, to_ns: from_ns + 1_740_000_000_000, hooks: 212 }])
     }
+}
+
+/// The sums of one turn; nothing of one that runs.
+fn time_of(data: &Data, turn: &TurnSummary) -> Option<DayTime> {
+    let session = data.sessions.iter().find(|session| session.root == turn.root);
+    let folder = session.and_then(|one| one.workspace.as_deref()?.rsplit('/').next());
+    Some(DayTime {
+        day: turn.started_at.0.div_euclid(86_400_000_000_000),
+        project: folder.map(str::to_owned),
+        turns: 1,
+        calls: turn.tool_calls,
+        errors: turn.errors,
+        active_ns: turn.ended_at?.since(turn.started_at),
+        parts: turn.parts,
+        input: turn.tokens.and_then(|tokens| tokens.input),
+        output: turn.tokens.and_then(|tokens| tokens.output),
+    })
 }

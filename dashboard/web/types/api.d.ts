@@ -413,6 +413,122 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** one file: every touch, and the sessions of them */
+        get: {
+            parameters: {
+                query: {
+                    /** @description below the workspace, or whole */
+                    path: string;
+                    /** @description name of its project; left out: it lies outside of any */
+                    project?: string;
+                    /** @description up to now: 30, at most 3660 */
+                    days?: number;
+                    /** @description begins then, instead of `days` */
+                    from_us?: number;
+                    /** @description ends then, instead of now */
+                    to_us?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description one file: every touch, and the sessions of them */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FileAnswer"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** files that agents read and changed */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description name of a project */
+                    project?: string;
+                    /** @description part of the path */
+                    q?: string;
+                    /** @description only files touched in this session */
+                    session?: string;
+                    /** @description the order, largest or newest first; `last` unless given */
+                    sort?: "last" | "edits" | "reads" | "lines" | "errors" | "sessions";
+                    /** @description up to now: 30, at most 3660 */
+                    days?: number;
+                    /** @description begins then, instead of `days` */
+                    from_us?: number;
+                    /** @description ends then, instead of now */
+                    to_us?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description files that agents read and changed */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FilesAnswer"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -1312,6 +1428,8 @@ export interface paths {
                     min_us?: number;
                     /** @description name of the model of one of its turns */
                     model?: string;
+                    /** @description `asc`: the smallest or oldest first */
+                    order?: "desc" | "asc";
                     /** @description name of a project, or the whole path of its folder */
                     project?: string;
                     /** @description part of the first prompt, the workspace or the id */
@@ -2101,10 +2219,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** where the time of finished turns went, by UTC day and project */
+        /** where the time of finished turns went, and what they cost */
         get: {
             parameters: {
                 query?: {
+                    /** @description what `shares` of a column are by: none unless given */
+                    by?: "project" | "model" | "none";
+                    /** @description lengths of the columns from from_us on, in minutes: 1440*29,1380 are 29 days and one of 23 hours; else UTC days */
+                    columns?: string;
                     /** @description name of the model of the turn */
                     model?: string;
                     /** @description name of a project, or the whole path of its folder */
@@ -2124,7 +2246,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description where the time of finished turns went, by UTC day and project */
+                /** @description where the time of finished turns went, and what they cost */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -2517,6 +2639,8 @@ export interface components {
             added: number;
             /** Format: uint */
             errors: number;
+            /** @description The file over all sessions. */
+            page_url: string | null;
             path: string;
             /** Format: int64 */
             removed: number;
@@ -2623,10 +2747,136 @@ export interface components {
             rejected: number;
             state: string;
         };
+        /** @description One file, and who touched it. */
+        FileAnswer: {
+            /** @description Files that the same sessions touched, those of most sessions first. */
+            beside: components["schemas"]["FileBeside"][];
+            /** Format: int64 */
+            from_us: number;
+            /** @description There are older ones in the period, which are in no number of this answer. */
+            more: boolean;
+            /** @description Sessions that touched it, newest first. */
+            sessions: components["schemas"]["FileSession"][];
+            sums: components["schemas"]["FileItem"];
+            /** Format: int64 */
+            to_us: number;
+            /** @description Newest first, at most 400. */
+            touches: components["schemas"]["FileTouch"][];
+            url: string;
+        };
+        /** @description A file that was touched in the same sessions. */
+        FileBeside: {
+            path: string;
+            project: string | null;
+            /**
+             * Format: uint
+             * @description How many of the sessions.
+             */
+            sessions: number;
+            url: string;
+        };
+        /** @description What agents did to one file. */
+        FileItem: {
+            /**
+             * Format: uint64
+             * @description Lines, of edits that did not fail; null where no edit tells.
+             */
+            added: number | null;
+            /**
+             * Format: uint64
+             * @description Changes and deletions.
+             */
+            edits: number;
+            /**
+             * Format: uint64
+             * @description Calls that failed.
+             */
+            errors: number;
+            /** Format: int64 */
+            last_us: number;
+            /** @description Below the workspace, or whole. */
+            path: string;
+            /** @description Null: it lies outside of any workspace. */
+            project: string | null;
+            /** Format: uint64 */
+            reads: number;
+            /** Format: uint64 */
+            removed: number | null;
+            /** Format: uint64 */
+            sessions: number;
+            url: string;
+        };
+        /** @description What one session did to the file. */
+        FileSession: {
+            /** Format: uint64 */
+            added: number | null;
+            branch: string | null;
+            /** Format: uint64 */
+            edits: number;
+            /** Format: uint64 */
+            errors: number;
+            /** Format: int64 */
+            first_us: number;
+            /** Format: int64 */
+            last_us: number;
+            /** Format: uint64 */
+            reads: number;
+            /** Format: uint64 */
+            removed: number | null;
+            session: string;
+            /** @description First prompt, shortened. */
+            title: string | null;
+            url: string;
+        };
+        /** @description One call that read, changed or deleted the file. */
+        FileTouch: {
+            /** Format: uint64 */
+            added: number | null;
+            /** Format: int64 */
+            at_us: number;
+            /** Format: int64 */
+            dur_us: number | null;
+            id: string;
+            /** Format: uint64 */
+            removed: number | null;
+            /** Format: int64 */
+            row: number;
+            session: string;
+            /** @description ok, error, open */
+            status: string;
+            /**
+             * Format: uint64
+             * @description Null where it is in no turn.
+             */
+            turn: number | null;
+            url: string;
+            /** @description read, edit */
+            what: string;
+        };
         Files: {
             both: string[];
             only_a: string[];
             only_b: string[];
+        };
+        /** @description Files that were touched in a period. */
+        FilesAnswer: {
+            /** Format: int64 */
+            from_us: number;
+            /** @description At most 200, in the order asked for. */
+            items: components["schemas"]["FileItem"][];
+            /**
+             * Format: int64
+             * @description Only newer touches were looked at; null: all of the period.
+             */
+            since_us: number | null;
+            /** Format: int64 */
+            to_us: number;
+            /**
+             * Format: uint
+             * @description Files that match, with those that are not listed.
+             */
+            total: number;
+            url: string;
         };
         /** @description A subagent alone. */
         Focus: {
@@ -2928,13 +3178,41 @@ export interface components {
             lost: number;
             state: string;
         };
+        ModelTime: {
+            /** Format: int64 */
+            active_us: number;
+            /**
+             * Format: uint64
+             * @description Of the input tokens: read from the cache.
+             */
+            cached_tokens: number | null;
+            /** Format: uint64 */
+            calls: number;
+            /** @description Null without a price table, or when no turn reported tokens. */
+            cost: components["schemas"]["CostItem"] | null;
+            /** Format: uint64 */
+            errors: number;
+            /**
+             * Format: uint64
+             * @description Over the turns that reported them; null if none did.
+             */
+            input_tokens: number | null;
+            /** @description Null where none was named. */
+            model: string | null;
+            /** Format: uint64 */
+            output_tokens: number | null;
+            parts: components["schemas"]["PartItem"];
+            /** Format: uint64 */
+            turns: number;
+            url: string;
+        };
         NamedCount: {
             /** Format: uint64 */
             n: number;
             name: string;
         };
         Need: {
-            /** @description approval_likely, question, stalled, your_turn, failed */
+            /** @description approval_likely, question, stalled, failed; in `ended`: turn_ended */
             kind: string;
             label: string;
             project: string | null;
@@ -2945,13 +3223,27 @@ export interface components {
             turn: number;
             url: string;
         };
-        /** @description All agents that run or ended a turn within the last hour. */
+        /** @description All agents that run, ended a turn, or failed within a day. */
         Now: {
             agents: components["schemas"]["Agent"][];
+            counts: components["schemas"]["NowCounts"];
             /** @description There are more than are listed. */
             more: boolean;
             /** Format: int64 */
             now_us: number;
+        };
+        /** @description How many agents need a person, of those that are listed and of those that are not. */
+        NowCounts: {
+            /**
+             * Format: uint
+             * @description Something stands still until a person acts: what the badge counts.
+             */
+            need_you: number;
+            /**
+             * Format: uint
+             * @description A turn ended.
+             */
+            turn_ended: number;
         };
         /** @description What lies before the period. */
         Older: {
@@ -3013,7 +3305,10 @@ export interface components {
         };
         /** @description What needs the person now, what runs, and the day's sums. */
         Overview: {
+            /** @description Turns that ended, the oldest first: quieter than `needs`, and not counted by the badge. */
+            ended: components["schemas"]["Need"][];
             gaps: components["schemas"]["GapItem"][];
+            /** @description What stands still until a person acts, the oldest first. */
             needs: components["schemas"]["Need"][];
             /** Format: int64 */
             now_us: number;
@@ -3172,8 +3467,15 @@ export interface components {
         ProjectTime: {
             /** Format: int64 */
             active_us: number;
+            /**
+             * Format: uint64
+             * @description Of the input tokens: read from the cache.
+             */
+            cached_tokens: number | null;
             /** Format: uint64 */
             calls: number;
+            /** @description Null without a price table, or when no turn reported tokens. */
+            cost: components["schemas"]["CostItem"] | null;
             /** Format: uint64 */
             errors: number;
             /**
@@ -3293,9 +3595,17 @@ export interface components {
                 number,
                 number
             ][];
+            project: string | null;
             session: string;
             span: components["schemas"]["LineItem"];
             text: string;
+            /** @description First prompt of the session, shortened. */
+            title: string | null;
+            /**
+             * Format: uint64
+             * @description Number of its turn; null where it is in none.
+             */
+            turn: number | null;
             url: string;
         };
         SearchItem: {
@@ -3503,6 +3813,8 @@ export interface components {
             error_type: string | null;
             events: components["schemas"]["EventItem"][];
             export: components["schemas"]["ExportItem"][];
+            /** @description The page of the file that the call reads, changes or deletes. */
+            file_url: string | null;
             generation: string | null;
             /** Format: int64 */
             hook_us: number | null;
@@ -3512,7 +3824,7 @@ export interface components {
             links: components["schemas"]["LinkItem"][];
             message: string | null;
             name: string;
-            /** @description Other places where this span can be viewed. */
+            /** @description Where else this span can be looked at. */
             open_in: components["schemas"]["OpenIn"][];
             parent_id: string | null;
             path: components["schemas"]["PathStep"][];
@@ -3570,6 +3882,8 @@ export interface components {
             edit: components["schemas"]["StepEdit"] | null;
             /** Format: int64 */
             exit_code: number | null;
+            /** @description The page of the file that the call reads, changes or deletes. */
+            file_url: string | null;
             id: string;
             label: string;
             /** @description Why it failed; null if it did not. */
@@ -3631,10 +3945,13 @@ export interface components {
             from_us: number;
             /** @description Projects, most active first. All projects are listed, even if one was requested. */
             items: components["schemas"]["ProjectTime"][];
+            model: string | null;
+            /** @description Models, most active first; of all, also when one was asked for. */
+            models: components["schemas"]["ModelTime"][];
             project: string | null;
             /**
              * Format: int64
-             * @description Of one column.
+             * @description Of the first column.
              */
             step_us: number;
             /** Format: int64 */
@@ -3645,8 +3962,15 @@ export interface components {
         TimeColumn: {
             /** Format: int64 */
             active_us: number;
+            /**
+             * Format: uint64
+             * @description Of the input tokens: read from the cache.
+             */
+            cached_tokens: number | null;
             /** Format: uint64 */
             calls: number;
+            /** @description Null without a price table, or when no turn reported tokens. */
+            cost: components["schemas"]["CostItem"] | null;
             /** Format: uint64 */
             errors: number;
             /** Format: int64 */
@@ -3659,14 +3983,47 @@ export interface components {
             /** Format: uint64 */
             output_tokens: number | null;
             parts: components["schemas"]["PartItem"];
+            /** @description By project or model, as asked for: the first eight of the list, then all others together. */
+            shares: components["schemas"]["TimeShare"][];
+            /** Format: int64 */
+            to_us: number;
+            /** Format: uint64 */
+            turns: number;
+        };
+        /** @description What one project or model has of a column. */
+        TimeShare: {
+            /** Format: int64 */
+            active_us: number;
+            /**
+             * Format: double
+             * @description Estimated, of the tokens that have a price; null without prices or tokens.
+             */
+            cost: number | null;
+            /**
+             * Format: uint
+             * @description Its place in `items` or `models`; null: all others.
+             */
+            of: number | null;
+            /**
+             * Format: uint64
+             * @description In and out; null where no turn reported any.
+             */
+            tokens: number | null;
             /** Format: uint64 */
             turns: number;
         };
         TimeSums: {
             /** Format: int64 */
             active_us: number;
+            /**
+             * Format: uint64
+             * @description Of the input tokens: read from the cache.
+             */
+            cached_tokens: number | null;
             /** Format: uint64 */
             calls: number;
+            /** @description Null without a price table, or when no turn reported tokens. */
+            cost: components["schemas"]["CostItem"] | null;
             /** Format: uint64 */
             errors: number;
             /**

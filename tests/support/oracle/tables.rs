@@ -13,7 +13,7 @@ const PRINTED: usize = 3;
 
 /// Each derived table without the columns that may differ: keys of rows, revisions, places in the raw log and in the
 /// export queue.
-const DERIVED: [(&str, &str); 8] = [
+const DERIVED: [(&str, &str); 9] = [
     (
         "span",
         "SELECT hex(s.id), r.text, c.text, generation, hex(trace), hex(parent), kind, tool, name, plain_name, workspace,
@@ -41,7 +41,8 @@ const DERIVED: [(&str, &str); 8] = [
          WHERE dimension <> 'arrival'",
     ),
     ("heat", "SELECT dimension, name, hours, hour, hex(counts) FROM heat"),
-    ("day_time", "SELECT * FROM day_time"),
+    ("turn_time", "SELECT * FROM turn_time"),
+    ("file", "SELECT project, path FROM file"),
     (
         "reach",
         "SELECT r.text, class, tool, longest_ns, failed_ns FROM reach x JOIN name r ON r.id = x.root",

@@ -6,10 +6,10 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 /// Tables that are derived from the raw log, without what may differ: row keys and revisions.
-const DERIVED: [&str; 8] = [
+const DERIVED: [&str; 9] = [
     "SELECT hex(s.id), r.text, c.text, tool, generation, hex(trace), hex(parent), kind, name, plain_name, workspace,
             cursor_version, start_ns, end_ns, end_reason, error_type, error_message, detail, label, subject_seq,
-            class, flags, wait_us, s.row IN (SELECT span FROM settled),
+            class, flags, wait_us, (SELECT project || ' ' || path FROM file WHERE id = s.file), added, removed, s.row IN (SELECT span FROM settled),
             s.row IN (SELECT span FROM unsettled WHERE root = s.root)
      FROM span s JOIN name r ON r.id = s.root JOIN name c ON c.id = s.conversation ORDER BY 1",
     "SELECT r.text, project, state, started_ns, last_ns, ended_ns, workspace, model, surface, cursor_version, first_prompt,
@@ -21,8 +21,9 @@ const DERIVED: [&str; 8] = [
      FROM turn t JOIN name r ON r.id = t.root ORDER BY 1, 2",
     "SELECT dimension, days, day, name, count, errors, total_us, hex(sketch) FROM histogram ORDER BY 1, 2, 3, 4",
     "SELECT dimension, name, hours, hour, hex(counts) FROM heat ORDER BY 1, 2, 3, 4",
-    "SELECT * FROM day_time ORDER BY day, project",
+    "SELECT * FROM turn_time ORDER BY width, quarter, project, model",
     "SELECT r.text, class, tool, longest_ns, failed_ns FROM reach x JOIN name r ON r.id = x.root ORDER BY 1, 2, 3",
+    "SELECT project, path FROM file ORDER BY 1, 2",
     "SELECT c.text, r.text, held FROM conversation k JOIN name c ON c.id = k.id JOIN name r ON r.id = k.root ORDER BY 1",
 ];
 

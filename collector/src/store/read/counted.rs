@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use hookspan_core::{Parts, SpanKind};
+use hookspan_core::SpanKind;
 use hookspan_view::facet;
 use hookspan_view::line::LineKind;
-use hookspan_view::source::{DayTime, HeatCell, LatencyRow, LineFilter};
+use hookspan_view::source::{HeatCell, LatencyRow, LineFilter, Spent};
 use rusqlite::{Connection, Row, ToSql};
 
 use super::lines::MATCHES;
 use super::periods::{Sum, by_count};
-use super::sql_limit;
+use super::{spent, sql_limit};
 use crate::store::rows;
-use crate::store::write::{DAY_HOURS, HEAT_BUCKETS, Sums, day_sums};
+use crate::store::write::{DAY_HOURS, HEAT_BUCKETS, Sums, TURN_SUMS, plus, turn_sums};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -77,18 +77,18 @@ pub(crate) fn heat_of(
     Ok(whole.then(|| cells.into_iter().map(cell).collect()))
 }
 
-/// Where the time of the matching settled turns went, by day and project. `None` if more than `most` turns would have
-/// to be read.
+/// What the settled turns came to that match, by column, project and model. `None` if more than `most` have to be looked at.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub(crate) fn times_of(
+pub(crate) fn spent_of(
     db: &Connection,
+    edges: &[i64],
     filter: &LineFilter,
     most: usize,
-) -> rusqlite::Result<Option<Vec<DayTime>>> {
+) -> rusqlite::Result<Option<Vec<Spent>>> {
     let sql = format!(
-        "SELECT t.started_ns, t.ended_ns, t.tool_calls, t.errors, t.input, t.output, t.parts, s.workspace,
+        "SELECT {TURN_SUMS},
                 coalesce(s.end_ns IS NOT NULL AND (:model IS NULL OR t.model = :model COLLATE NOCASE)
                 AND (NOT :failed OR s.error_type IS NOT NULL)
                 AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row), 0)
@@ -96,10 +96,10 @@ pub(crate) fn times_of(
               CROSS JOIN span s ON s.conversation = t.root AND s.id = t.span
          WHERE {SESSIONS} AND t.started_ns >= :from AND t.started_ns <= :to LIMIT :limit"
     );
-    let (from, to) = period(filter);
+    let (Some(from), Some(to)) = (edges.first(), edges.last()) else { return Ok(Some(Vec::new())) };
     let values: &[(&str, &dyn ToSql)] = &[
-        (":from", &from),
-        (":to", &to),
+        (":from", from),
+        (":to", &(to - 1)),
         (":project", &filter.project),
         (":model", &filter.model),
         (":failed", &filter.failed),
@@ -107,44 +107,17 @@ pub(crate) fn times_of(
     ];
     let mut statement = db.prepare_cached(&sql)?;
     let mut found = statement.query(values)?;
-    let (mut seen, mut days) = (0, BTreeMap::<(i64, String), Sums>::new());
+    let (mut seen, mut sums) = (0, BTreeMap::<(usize, String, String), Sums>::new());
     while let Some(row) = found.next()? {
         seen += 1;
-        if row.get(8)? {
-            let (day, project, more) = day_sums(row)?;
-            let sums = days.entry((day, project)).or_default();
-            for (sum, more) in sums.iter_mut().zip(more) {
-                *sum = sum.saturating_add(more);
-            }
+        if row.get(11)? {
+            let turn = turn_sums(row)?;
+            let column = edges.partition_point(|edge| *edge <= turn.started_ns).saturating_sub(1);
+            plus(sums.entry((column, turn.project, turn.model)).or_default(), &turn.sums);
         }
     }
-    Ok((seen <= most).then(|| days.into_iter().map(day_time).collect()))
-}
-
-fn day_time(((day, project), sums): ((i64, String), Sums)) -> DayTime {
-    let count = |at: usize| u64::try_from(sums[at]).unwrap_or(0);
-    DayTime {
-        day,
-        project: Some(project).filter(|name| !name.is_empty()),
-        turns: count(0),
-        calls: count(1),
-        errors: count(2),
-        active_ns: sums[3],
-        parts: Parts {
-            thinking: sums[4],
-            responding: sums[5],
-            tools: sums[6],
-            shell: sums[7],
-            mcp: sums[8],
-            edits: sums[9],
-            subagent: sums[10],
-            wait: sums[11],
-            hooks: sums[12],
-            other: sums[13],
-        },
-        input: (sums[16] > 0).then(|| count(14)),
-        output: (sums[17] > 0).then(|| count(15)),
-    }
+    let of = |((column, project, model), sums)| spent::one(column, (project, model), sums);
+    Ok((seen <= most).then(|| sums.into_iter().map(of).collect()))
 }
 
 /// A settled span that matches, with its name in the dimension.

@@ -47,10 +47,11 @@ pub(crate) fn heat(
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<DayTime>> {
     let mut statement = db.prepare_cached(
-        "SELECT day, project, turns, calls, errors, active_ns, iif(input_turns, input, NULL),
-                iif(output_turns, output, NULL), thinking, responding,
-                tools, shell, mcp, edits, subagent, wait, hooks, other
-         FROM day_time WHERE day BETWEEN ?1 AND ?2",
+        "SELECT quarter / 96, project, sum(turns), sum(calls), sum(errors), sum(active_ns),
+                iif(sum(input_turns), sum(input), NULL), iif(sum(output_turns), sum(output), NULL),
+                sum(thinking), sum(responding), sum(tools), sum(shell), sum(mcp), sum(edits), sum(subagent),
+                sum(wait), sum(hooks), sum(other)
+         FROM turn_time WHERE width = 96 AND quarter BETWEEN ?1 * 96 AND ?2 * 96 GROUP BY quarter, project",
     )?;
     let read = |row: &Row<'_>| {
         Ok(DayTime {

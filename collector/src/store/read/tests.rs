@@ -1,6 +1,11 @@
-use hookspan_core::{Change, End, Parts, SessionState, Span, SpanKey, SpanKind, Timestamp, Value};
+use std::sync::Arc;
+
+use hookspan_core::{
+    Attribute, Change, Class, End, EndReason, Parts, SessionState, Span, SpanKey, SpanKind, Status,
+    Timestamp, Tokens, Value,
+};
 use hookspan_view::line::{Line, LineKind};
-use hookspan_view::source::{DayTime, HeatCell, LatencyRow, LineFilter};
+use hookspan_view::source::{DayTime, HeatCell, LatencyRow, LineFilter, WantedFiles};
 use rusqlite::Connection;
 
 use super::*;
@@ -210,8 +215,10 @@ fn every_order_of_sessions_pages_by_the_key_the_cursor_holds() {
         })
         .collect();
     let (_dir, _store, readers) = stored(changes);
-    for sort in SessionSort::ALL {
-        let filter = SessionFilter { sort, ..SessionFilter::default() };
+    for (sort, ascending) in
+        SessionSort::ALL.into_iter().flat_map(|sort| [(sort, false), (sort, true)])
+    {
+        let filter = SessionFilter { sort, ascending, ..SessionFilter::default() };
         let (mut before, mut seen) = (None, Vec::new());
         loop {
             let page = readers.with(|db| sessions(db, &filter, before.as_ref(), 2)).unwrap();
@@ -220,7 +227,8 @@ fn every_order_of_sessions_pages_by_the_key_the_cursor_holds() {
             seen.extend(page.iter().map(|one| (sort.key(one), one.root.to_string())));
         }
         assert_eq!(seen.len(), 7, "{sort:?}");
-        assert!(seen.is_sorted_by(|a, b| a > b), "{sort:?}: {seen:?}");
+        let right = |a, b| if ascending { a < b } else { a > b };
+        assert!(seen.is_sorted_by(right), "{sort:?} {ascending}: {seen:?}");
     }
 }
 
@@ -394,10 +402,10 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
 /// A call whose length no hook reports.
 fn untold(root: &str, key: &str) -> Span {
     let mut span = sample::span(root, key);
-    let unknown = hookspan_core::Attribute {
+    let unknown = Attribute {
         key: std::borrow::Cow::Borrowed("hookspan.duration_unknown"),
         value: Value::Bool(true),
-        class: hookspan_core::Class::Plain,
+        class: Class::Plain,
     };
     let at = span.attributes.partition_point(|one| *one.key < *unknown.key);
     span.attributes.insert(at, unknown);
@@ -473,14 +481,133 @@ fn tokens_of_a_day_are_unknown_until_a_turn_reports_some() {
     assert_eq!(tokens(), (2, Some(0), None));
     write(&mut store, told("t", Some(7)));
     assert_eq!(tokens(), (3, Some(7), None));
-    let period = LineFilter { from_ns: Some(0), to_ns: Some(i64::MAX), ..LineFilter::default() };
-    let counted = |most| readers.with(|db| times_of(db, &period, most)).unwrap();
-    assert_eq!(counted(3), Some(readers.with(|db| times(db, (-1, 1))).unwrap()));
+    let day = [0, 86_400_000_000_000];
+    let none = LineFilter::default();
+    let counted = |most| readers.with(|db| spent_of(db, &day, &none, most)).unwrap();
+    assert_eq!(counted(3), Some(readers.with(|db| spent(db, &day)).unwrap()));
     assert_eq!(counted(2), None, "more than may be looked at");
     for root in ["s", "t"] {
         store.delete(&Selection::sessions(&[root.to_owned()])).unwrap();
     }
     assert_eq!(tokens(), (1, None, None));
+}
+
+#[test]
+fn columns_of_any_zone_have_what_a_count_of_each_turn_has() {
+    const QUARTER: i64 = 900_000_000_000;
+    let mut changes = Vec::new();
+    // Turns around midnight of several days, of two projects and three models.
+    for n in 0..240_i64 {
+        let root = format!("r{n}");
+        let start = n * 5 * QUARTER + n * 1_000_000_007;
+        let mut turn = sample::turn(&root);
+        let mut span = Span { kind: SpanKind::Generation, ..sample::span(&root, "turn") };
+        (span.id, span.conversation) = (turn.span, Arc::clone(&span.root));
+        span.start = Timestamp(start);
+        span.end = Some(End { at: Timestamp(start + n), reason: EndReason::Matched });
+        span.settled = true;
+        let project = if n % 3 == 0 { "/w/api" } else { "/w/web" };
+        span.workspace = Some(project.into());
+        turn.started_at = span.start;
+        turn.ended_at = span.end.map(|end| end.at);
+        turn.model = (n % 4 > 0).then(|| format!("m{}", n % 2).into());
+        turn.tokens = (n % 5 > 0).then(|| Tokens {
+            input: Some(n.cast_unsigned()),
+            output: Some(1),
+            cache_read: Some(2),
+            cache_write: None,
+        });
+        let mut session = sample::session(&root);
+        session.workspace = Some(project.into());
+        (session.started_at, session.last_at) = (span.start, Timestamp(start + n));
+        changes.push(Change::Session(Box::new(session)));
+        changes.push(Change::Span(Box::new(span)));
+        changes.push(Change::Turn(Box::new(turn)));
+    }
+    let (_dir, _store, readers) = stored(changes);
+    // UTC, Berlin with a change of the clock, New York, Kathmandu; a column of several days, and one of an hour.
+    for (offset, lengths) in [
+        (0, vec![96; 13]),
+        (-8, vec![96, 96, 92, 96, 100, 96 * 7]),
+        (20, vec![96; 12]),
+        (-23, vec![4, 92, 96, 1, 2, 93, 96, 96 * 3]),
+    ] {
+        let mut edges = vec![offset * QUARTER];
+        for length in lengths {
+            edges.push(edges.last().unwrap() + length * QUARTER);
+        }
+        let sums = readers.with(|db| spent(db, &edges)).unwrap();
+        let counted = readers.with(|db| spent_of(db, &edges, &LineFilter::default(), 1_000));
+        assert_eq!(Some(&sums), counted.unwrap().as_ref(), "{offset}");
+        assert!(sums.len() > 10, "{offset}");
+    }
+}
+
+#[test]
+fn files_are_added_up_by_what_calls_did_to_them() {
+    let call = |root: &str, id: u8, path: &str, class: &str, lines: Option<i64>, failed: bool| {
+        let mut span = sample::span(root, if class == "edit" { "Write" } else { "Read" });
+        span.id = SpanId([id; 8]);
+        span.start = Timestamp(i64::from(id) * 1_000);
+        span.workspace = Some("/w/api".into());
+        span.attributes.clear();
+        let mut put = |key: &'static str, value| {
+            span.attributes.push(Attribute { key: key.into(), value, class: Class::Plain });
+        };
+        put("file.path", Value::Str(path.into()));
+        put("hookspan.tool.class", Value::Str(class.into()));
+        if let Some(lines) = lines {
+            put("hookspan.edit.lines_added", Value::Int(lines));
+            put("hookspan.edit.lines_removed", Value::Int(1));
+        }
+        if !failed {
+            span.status = Status::Unset;
+        }
+        Change::Span(Box::new(span))
+    };
+    let (_dir, mut store, readers) = stored([
+        session_at("r", 5),
+        session_at("s", 6),
+        call("r", 1, "/w/api/src/a.rs", "read", None, false),
+        call("r", 2, "/w/api/src/a.rs", "edit", Some(4), false),
+        call("s", 3, "/w/api/src/a.rs", "edit", Some(9), true),
+        call("s", 4, "/etc/hosts", "read", None, false),
+        call("s", 5, "/w/api/src", "search", None, false),
+    ]);
+    let all = WantedFiles { period: (0, i64::MAX), ..WantedFiles::default() };
+    let look = |wanted: &WantedFiles, most| {
+        let mut found = readers.with(|db| files(db, wanted, most)).unwrap();
+        found.files.sort_by(|a, b| a.path.cmp(&b.path));
+        found
+    };
+    let found = look(&all, 100);
+    let names: Vec<_> =
+        found.files.iter().map(|one| (one.project.as_deref(), one.path.as_str())).collect();
+    assert_eq!(names, [(None, "/etc/hosts"), (Some("api"), "src/a.rs")]);
+    let a = &found.files[1];
+    assert_eq!((a.reads, a.edits, a.errors, a.sessions), (1, 2, 1, 2));
+    assert_eq!((a.added, a.removed), (Some(4), Some(1)), "an edit that failed changed nothing");
+    assert_eq!(found.since, None);
+    assert_eq!(look(&all, 2).since, Some(Timestamp(3_000)), "the newest two");
+    let some = |project: Option<&str>, text: Option<&str>, session: Option<&str>| {
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        let (project, text, session) = (own(project), own(text), own(session));
+        look(&WantedFiles { project, text, session, ..all.clone() }, 100).files.len()
+    };
+    assert_eq!([some(Some("API"), None, None), some(None, Some("HOSTS"), None)], [1, 1]);
+    assert_eq!([some(None, None, Some("r")), some(None, None, Some("nobody"))], [1, 0]);
+    let of = |path: &str, limit| {
+        let found = readers.with(|db| touches(db, ("api", path), (0, i64::MAX), limit)).unwrap();
+        found.iter().map(|one| (one.start.0, one.edits, one.failed)).collect::<Vec<_>>()
+    };
+    assert_eq!(of("src/a.rs", 2), [(3_000, true, true), (2_000, true, false)]);
+    // A deleted session takes the names with it that only it used.
+    store.delete(&Selection::sessions(&["s".to_owned()])).unwrap();
+    assert_eq!(look(&all, 100).files.len(), 1);
+    let left = readers.with(|db| {
+        db.query_row("SELECT group_concat(path) FROM file", [], |row| row.get::<_, String>(0))
+    });
+    assert_eq!(left.unwrap(), "src/a.rs");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::checkpoints::Checkpoints;
 use super::novel::Forgotten;
 use super::sketches::Counted;
-use super::{Committed, GIVEN, Store, Transaction, raw};
+use super::{Committed, GIVEN, Store, Transaction, files, raw};
 use crate::store::export::ANSWER_DELETED;
 use crate::store::prune::Selection;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
@@ -76,6 +76,7 @@ impl Store {
             self.novel = novel;
         }
         self.names.clear();
+        self.files.clear();
         self.subjects.clear();
         self.ending.clear();
         done
@@ -104,6 +105,7 @@ fn delete_session(
     let Some(id) = name(db, root)? else { return Ok(false) };
     times.touch_all(db, id)?;
     let spans = spans(db, id)?;
+    let touched = files::of_session(db, id)?;
     let settled = spans.iter().map(|(_, span)| span).filter(|span| span.settled);
     for counted in settled.filter_map(Counted::of) {
         sketches.take_back(db, &counted)?;
@@ -130,6 +132,7 @@ fn delete_session(
     }
     let db = &open.store.db;
     sum.spans += db.prepare_cached("DELETE FROM span WHERE root = ?1")?.execute([id])? as u64;
+    files::forget(db, &touched)?;
     sum.turns += db.prepare_cached("DELETE FROM turn WHERE root = ?1")?.execute([id])? as u64;
     let session = db.prepare_cached("DELETE FROM session WHERE root = ?1")?.execute([id])?;
     for table in ["unsettled", "reach", "conversation"] {

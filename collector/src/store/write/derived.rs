@@ -5,6 +5,7 @@ use hookspan_view::facet;
 use hookspan_view::line::Kept;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, ToSql, named_params, params};
 
+use super::files::Files;
 use super::names::Names;
 use super::reach::Reach;
 use super::subjects::Subject;
@@ -48,9 +49,9 @@ impl<'a> SpanRows<'a> {
             "INSERT INTO span (id, rev, root, conversation, generation, trace, parent, kind, name,
                                plain_name, workspace, cursor_version, start_ns, end_ns, end_reason,
                                error_type, error_message, detail, label, subject_seq, class, flags,
-                               wait_us, tool)
+                               wait_us, tool, file, added, removed)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                     ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+                     ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)
              ON CONFLICT (conversation, id) DO NOTHING",
         )?;
         Ok(Self {
@@ -67,17 +68,15 @@ impl<'a> SpanRows<'a> {
     /// settled.
     pub(super) fn write(
         &mut self,
-        names: &mut Names,
+        (names, files): (&mut Names, &mut Files),
         rev: u64,
         span: &Span,
         subject: &Subject<'_>,
         unsettled: bool,
     ) -> rusqlite::Result<(Place, Before)> {
         let db = self.db;
-        let (subject, subject_seq) = match *subject {
-            Subject::Known(subject) => (subject, None),
-            Subject::In(hook) => (None, Some(hook.cast_signed())),
-        };
+        let touch = files.touch(db, span)?;
+        let (subject, subject_seq) = subject.columns();
         let kept = Kept::new(span, subject);
         let (error_type, error_message) = error_columns(&span.status);
         let detail = rows::span_detail(span)?;
@@ -107,6 +106,9 @@ impl<'a> SpanRows<'a> {
             kept.flags,
             kept.wait_us,
             facet::tool(span),
+            touch.file,
+            touch.added,
+            touch.removed,
         ];
         if self.insert.execute(values)? > 0 {
             return Ok((Place { row: db.last_insert_rowid(), root }, Before::New));
@@ -159,7 +161,7 @@ fn update(db: &Connection, values: &[&dyn ToSql]) -> rusqlite::Result<()> {
              end_reason = ?15, error_type = ?16, error_message = ?17, detail = ?18,
              label = CASE WHEN ?20 IS NULL OR subject_seq IS NOT NULL THEN ?19 ELSE label END,
              subject_seq = CASE WHEN subject_seq IS NULL THEN NULL ELSE ?20 END,
-             class = ?21, flags = ?22, wait_us = ?23, tool = ?24
+             class = ?21, flags = ?22, wait_us = ?23, tool = ?24, file = ?25, added = ?26, removed = ?27
          WHERE conversation = ?4 AND id = ?1",
     )?
     .execute(values)?;

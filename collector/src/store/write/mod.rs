@@ -4,6 +4,7 @@ mod changes;
 mod checkpoints;
 mod delete;
 mod derived;
+mod files;
 mod names;
 mod novel;
 mod prepare;
@@ -30,11 +31,12 @@ pub(crate) use prepare::Reading;
 pub use prepare::{Arrival, Preparer};
 pub(crate) use raw::{HOOK_COLUMNS, HOOK_COLUMNS_ALONE, HOOK_TABLES, HOOK_TABLES_ALONE, hook};
 pub(super) use sketches::{BLOCK_DAYS, DAY_HOURS, DIGITS, HEAT_BUCKETS, LONGEST_US, heat_read};
-pub(super) use times::{Sums, day_sums};
+pub(super) use times::{DAY_QUARTERS, QUARTER_NS, Sums, TURN_SUMS, plus, turn_sums};
 
 use super::codec::Unpacker;
 use super::open::{self, OpenError};
 use checkpoints::Checkpoints;
+use files::Files;
 use names::Names;
 use raw::{Log, Packs};
 use reach::Reach;
@@ -55,6 +57,7 @@ pub struct Store {
     db: Connection,
     checkpoints: Option<Checkpoints>,
     names: Names,
+    files: Files,
     sketches: Sketches,
     times: Times,
     reach: Reach,
@@ -132,6 +135,7 @@ impl Store {
             db,
             checkpoints: None,
             names: Names::default(),
+            files: Files::default(),
             sketches: Sketches::default(),
             times: Times::default(),
             reach: Reach::default(),
@@ -163,6 +167,7 @@ impl Store {
         }
         self.marks = fresh.marks;
         self.names.clear();
+        self.files.clear();
         self.sketches.clear();
         self.times.clear();
         self.reach.clear();
@@ -199,6 +204,7 @@ impl Store {
                 let _ended = self.db.execute_batch("ROLLBACK");
                 (self.marks, self.counted) = before;
                 self.names.clear();
+                self.files.clear();
                 self.sketches.clear();
                 self.times.clear();
                 self.reach.clear();

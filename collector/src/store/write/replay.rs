@@ -239,16 +239,18 @@ impl Store {
                  DELETE FROM settled;
                  DELETE FROM unsettled;
                  DELETE FROM span;
+                 DELETE FROM file;
                  DELETE FROM turn;
                  DELETE FROM session;
                  DELETE FROM conversation;
                  DELETE FROM histogram WHERE dimension <> 'arrival';
                  DELETE FROM heat;
-                 DELETE FROM day_time;
+                 DELETE FROM turn_time;
                  DELETE FROM reach;
                  DELETE FROM counter WHERE {DERIVED_COUNTERS};"
             ))?;
             open.store.novel.clear();
+            open.store.files.clear();
             open.store.sketches.clear();
             open.store.ending.clear();
             open.store.marks.folded = 0;

@@ -7,6 +7,7 @@ use hookspan_core::{Span, SpanId, SpanKey, SpanKind};
 use rusqlite::Connection;
 
 use super::derived::{self, Before, Place, SpanRows};
+use super::files::Files;
 use super::names::Names;
 use super::reach::Reach;
 use super::sketches::{Counted, Sketches};
@@ -26,6 +27,7 @@ pub(super) struct Spans<'a> {
     db: &'a Connection,
     rows: SpanRows<'a>,
     names: &'a mut Names,
+    files: &'a mut Files,
     subjects: &'a Subjects,
     ending: &'a mut Ending,
     sketches: &'a mut Sketches,
@@ -40,9 +42,21 @@ impl<'a> Spans<'a> {
         store: &'a mut Store,
         committed: &'a mut Committed,
     ) -> rusqlite::Result<Self> {
-        let Store { db, names, subjects, ending, sketches, reach, times, marks, .. } = store;
+        let Store { db, names, files, subjects, ending, sketches, reach, times, marks, .. } = store;
         let rows = SpanRows::open(db)?;
-        Ok(Self { db, rows, names, subjects, ending, sketches, reach, times, marks, committed })
+        Ok(Self {
+            db,
+            rows,
+            names,
+            files,
+            subjects,
+            ending,
+            sketches,
+            reach,
+            times,
+            marks,
+            committed,
+        })
     }
 
     /// Writes a span and counts it.
@@ -54,7 +68,7 @@ impl<'a> Spans<'a> {
         let subject = self.subjects.of(span);
         let unsettled = self.ending.contains_key(&span.id);
         let (place, before) =
-            self.rows.write(self.names, self.marks.rev, span, &subject, unsettled)?;
+            self.rows.write((self.names, self.files), self.marks.rev, span, &subject, unsettled)?;
         self.committed.add(&span.root, 1);
         let counted = Counted::of(span);
         match before {

@@ -31,6 +31,16 @@ pub(super) enum Subject<'a> {
     In(u64),
 }
 
+impl<'a> Subject<'a> {
+    /// The text, or the hook that holds it.
+    pub(super) fn columns(&self) -> (Option<&'a str>, Option<i64>) {
+        match *self {
+            Self::Known(subject) => (subject, None),
+            Self::In(hook) => (None, Some(hook.cast_signed())),
+        }
+    }
+}
+
 impl Subjects {
     /// Notes the subject of the hook at `seq`. Numbers that were skipped since the previous hook (after a deletion) get
     /// no subject. A large gap clears the list.

@@ -1,23 +1,37 @@
-//! Sums of where settled turns spent their time, per UTC day and project.
+//! Sums of settled turns, per quarter of an hour and per UTC day, by project and model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hookspan_core::{Parts, SpanId};
+use hookspan_core::price::Usage;
+use hookspan_core::{Parts, SpanId, Tokens};
 use hookspan_view::facet;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::sketches::DAY_NS;
 use crate::store::rows;
 
-/// Values to add to a day: turns, calls, errors, active time, its ten parts, input and output tokens, and the number of
-/// turns that reported each of these.
-pub(in crate::store) type Sums = [i64; 18];
+/// Values to add: turns, calls, errors, active time, its ten parts, tokens in and out, turns that reported each, and tokens as they
+/// are priced: input without cache, cache read, cache written.
+pub(in crate::store) type Sums = [i64; 21];
+
+/// Length of the shortest period that sums are kept for. Every zone in use differs from UTC by whole quarters of an hour.
+pub(in crate::store) const QUARTER_NS: i64 = 900_000_000_000;
+/// Quarters of a UTC day.
+pub(in crate::store) const DAY_QUARTERS: i64 = 96;
+
+/// A settled turn as it is summed up.
+pub(in crate::store) struct Turn {
+    pub(in crate::store) started_ns: i64,
+    pub(in crate::store) project: String,
+    pub(in crate::store) model: String,
+    pub(in crate::store) sums: Sums,
+}
 
 /// The sums of one transaction. They are added to the stored sums.
 #[derive(Default)]
 pub(super) struct Times {
-    days: BTreeMap<(i64, String), Sums>,
-    /// Turns that the transaction changes, by root and span. Their earlier values are already subtracted.
+    /// By quarter, project and model.
+    quarters: BTreeMap<(i64, String, String), Sums>,
+    /// Turns that the transaction changes (root and span). Their earlier values are subtracted already.
     touched: BTreeSet<(i64, SpanId)>,
 }
 
@@ -31,9 +45,10 @@ impl Times {
         span: SpanId,
     ) -> rusqlite::Result<()> {
         if self.touched.insert((root, span))
-            && let Some((day, project, sums)) = counted(db, root, span)?
+            && let Some(turn) = counted(db, root, span)?
         {
-            self.add(day, project, sums.map(i64::wrapping_neg));
+            let sums = turn.sums.map(i64::wrapping_neg);
+            self.add(Turn { sums, ..turn });
         }
         Ok(())
     }
@@ -48,30 +63,33 @@ impl Times {
         Ok(())
     }
 
-    fn add(&mut self, day: i64, project: String, more: Sums) {
-        let sums = self.days.entry((day, project)).or_default();
-        for (sum, more) in sums.iter_mut().zip(more) {
-            *sum = sum.saturating_add(more);
-        }
+    fn add(&mut self, turn: Turn) {
+        let Turn { started_ns, project, model, sums: more } = turn;
+        let key = (started_ns.div_euclid(QUARTER_NS), project, model);
+        plus(self.quarters.entry(key).or_default(), &more);
     }
 
     /// Adds the new values of the changed turns to the table.
     pub(super) fn write(&mut self, db: &Connection) -> rusqlite::Result<()> {
         for (root, span) in std::mem::take(&mut self.touched) {
-            if let Some((day, project, sums)) = counted(db, root, span)? {
-                self.add(day, project, sums);
+            if let Some(turn) = counted(db, root, span)? {
+                self.add(turn);
             }
         }
-        for ((day, project), sums) in std::mem::take(&mut self.days) {
+        for ((quarter, project, model), sums) in std::mem::take(&mut self.quarters) {
             if sums.iter().all(|sum| *sum == 0) {
                 continue;
             }
-            put(db, day, &project, sums)?;
-            if sums[0] < 0 {
-                db.prepare_cached(
-                    "DELETE FROM day_time WHERE day = ?1 AND project = ?2 AND turns <= 0",
-                )?
-                .execute((day, &project))?;
+            let day = quarter.div_euclid(DAY_QUARTERS) * DAY_QUARTERS;
+            for (width, first) in [(1, quarter), (DAY_QUARTERS, day)] {
+                put(db, (width, first), (&project, &model), sums)?;
+                if sums[0] < 0 {
+                    db.prepare_cached(
+                        "DELETE FROM turn_time WHERE width = ?1 AND quarter = ?2 AND project = ?3
+                         AND model = ?4 AND turns <= 0",
+                    )?
+                    .execute((width, first, &project, &model))?;
+                }
             }
         }
         Ok(())
@@ -79,38 +97,55 @@ impl Times {
 
     /// Clears the sums of a transaction that was rolled back.
     pub(super) fn clear(&mut self) {
-        self.days.clear();
+        self.quarters.clear();
         self.touched.clear();
     }
 }
 
-/// The values of a turn. `None` until its span has settled.
-fn counted(
-    db: &Connection,
-    root: i64,
-    span: SpanId,
-) -> rusqlite::Result<Option<(i64, String, Sums)>> {
-    db.prepare_cached(
-        "SELECT t.started_ns, t.ended_ns, t.tool_calls, t.errors, t.input, t.output, t.parts, s.workspace
-         FROM turn t JOIN span s ON s.conversation = t.root AND s.id = t.span
+/// Adds sums to sums.
+pub(in crate::store) fn plus(sums: &mut Sums, more: &Sums) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.saturating_add(*more);
+    }
+}
+
+/// The values of a turn; nothing before its span has settled.
+fn counted(db: &Connection, root: i64, span: SpanId) -> rusqlite::Result<Option<Turn>> {
+    db.prepare_cached(&format!(
+        "SELECT {TURN_SUMS} FROM turn t JOIN span s ON s.conversation = t.root AND s.id = t.span
          WHERE t.root = ?1 AND t.span = ?2 AND s.end_ns IS NOT NULL
-           AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)",
-    )?
-    .query_row((root, span.0), day_sums)
+           AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)"
+    ))?
+    .query_row((root, span.0), turn_sums)
     .optional()
 }
 
-/// The UTC day, project and values of a row with start, end, calls, errors, tokens in and out, parts and workspace.
-pub(in crate::store) fn day_sums(row: &Row<'_>) -> rusqlite::Result<(i64, String, Sums)> {
-    let (started, ended): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
+/// The columns of a turn `t` and its span `s` that [`turn_sums`] reads.
+pub(in crate::store) const TURN_SUMS: &str =
+    "t.started_ns, t.ended_ns, t.tool_calls, t.errors, t.input, t.output, t.parts,
+     s.workspace, t.model, t.cache_read, t.cache_write";
+
+/// A row of [`TURN_SUMS`].
+pub(in crate::store) fn turn_sums(row: &Row<'_>) -> rusqlite::Result<Turn> {
+    let (started_ns, ended): (i64, Option<i64>) = (row.get(0)?, row.get(1)?);
     let Parts { thinking, responding, tools, shell, mcp, edits, subagent, wait, hooks, other } =
         rows::parts(row, 6)?;
     let (input, output): (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
+    let (cache_read, cache_write): (Option<i64>, Option<i64>) = (row.get(9)?, row.get(10)?);
+    let said = |count: Option<i64>| count.map(|count| count.max(0).cast_unsigned());
+    // A turn without tokens in and out is not priced.
+    let is_said = input.is_some() || output.is_some();
+    let priced = Usage::from(Tokens {
+        input: said(input),
+        output: said(output),
+        cache_read: said(cache_read).filter(|_| is_said),
+        cache_write: said(cache_write).filter(|_| is_said),
+    });
     let sums = [
         1,
         row.get(2)?,
         row.get(3)?,
-        ended.map_or(0, |ended| ended.saturating_sub(started)),
+        ended.map_or(0, |ended| ended.saturating_sub(started_ns)),
         thinking,
         responding,
         tools,
@@ -125,21 +160,31 @@ pub(in crate::store) fn day_sums(row: &Row<'_>) -> rusqlite::Result<(i64, String
         output.unwrap_or(0),
         i64::from(input.is_some()),
         i64::from(output.is_some()),
+        rows::signed(priced.input),
+        rows::signed(priced.cache_read),
+        rows::signed(priced.cache_write),
     ];
     let workspace = row.get_ref(7)?.as_str_or_null()?;
-    let project = workspace.and_then(facet::project).unwrap_or_default();
-    Ok((started.div_euclid(DAY_NS), project.into_owned(), sums))
+    let project = workspace.and_then(facet::project).unwrap_or_default().into_owned();
+    let model = row.get_ref(8)?.as_str_or_null()?.unwrap_or_default();
+    Ok(Turn { started_ns, project, model: facet::cut(model).into_owned(), sums })
 }
 
-fn put(db: &Connection, day: i64, project: &str, sums: Sums) -> rusqlite::Result<()> {
-    let mut values: Vec<&dyn ToSql> = vec![&day, &project];
+fn put(
+    db: &Connection,
+    (width, quarter): (i64, i64),
+    (project, model): (&str, &str),
+    sums: Sums,
+) -> rusqlite::Result<()> {
+    let mut values: Vec<&dyn ToSql> = vec![&width, &quarter, &project, &model];
     values.extend(sums.iter().map(|sum| sum as &dyn ToSql));
     db.prepare_cached(
-        "INSERT INTO day_time (day, project, turns, calls, errors, active_ns, thinking, responding,
-                               tools, shell, mcp, edits, subagent, wait, hooks, other, input, output,
-                               input_turns, output_turns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
-         ON CONFLICT (day, project) DO UPDATE
+        "INSERT INTO turn_time (width, quarter, project, model, turns, calls, errors, active_ns, thinking, responding,
+                                tools, shell, mcp, edits, subagent, wait, hooks, other, input, output,
+                                input_turns, output_turns, plain, cache_read, cache_write)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+                 ?21, ?22, ?23, ?24, ?25)
+         ON CONFLICT (width, quarter, project, model) DO UPDATE
          SET turns = turns + excluded.turns, calls = calls + excluded.calls,
              errors = errors + excluded.errors, active_ns = active_ns + excluded.active_ns,
              thinking = thinking + excluded.thinking, responding = responding + excluded.responding,
@@ -148,7 +193,9 @@ fn put(db: &Connection, day: i64, project: &str, sums: Sums) -> rusqlite::Result
              wait = wait + excluded.wait, hooks = hooks + excluded.hooks, other = other + excluded.other,
              input = input + excluded.input, output = output + excluded.output,
              input_turns = input_turns + excluded.input_turns,
-             output_turns = output_turns + excluded.output_turns",
+             output_turns = output_turns + excluded.output_turns, plain = plain + excluded.plain,
+             cache_read = cache_read + excluded.cache_read,
+             cache_write = cache_write + excluded.cache_write",
     )?
     .execute(&*values)?;
     Ok(())

@@ -3,6 +3,7 @@
 pub mod sessions;
 pub mod spans;
 pub mod statistics;
+pub mod files;
 pub mod search;
 pub mod administration;
 
@@ -10,20 +11,21 @@ pub use administration::{
     Administration, Audit, Control, Deleted, FILE_CONTENTS, FILE_FORMATS, InstallStep, Privacy,
     PrivacyClass,
 };
+pub use files::{FileSums, Files, LOOKED_AT_MAX, Touch, Touched, WantedFiles};
 pub use search::{Found, Hit, Query, Search};
 pub use sessions::{Position, SessionFilter, SessionSort, Sessions};
 pub use spans::{Failure, LineFilter, Lines, Spans};
 pub use statistics::{
-    COUNTED_MAX, DayTime, Gap, HeatCell, LatencyRow, ProjectWork, Statistics, Totals,
+    COUNTED_MAX, DayTime, Gap, HeatCell, LatencyRow, ProjectWork, Spent, Statistics, Totals,
 };
 
-/// All reading traits together. A type that implements the five traits implements this one as well.
+/// All reading traits together. A type that implements the six traits implements this one too.
 pub trait Source:
-    Sessions + Spans + Statistics + Search + Administration + Send + Sync + 'static
+    Sessions + Spans + Files + Statistics + Search + Administration + Send + Sync + 'static
 {
 }
 
 impl<T> Source for T where
-    T: Sessions + Spans + Statistics + Search + Administration + Send + Sync + 'static
+    T: Sessions + Spans + Files + Statistics + Search + Administration + Send + Sync + 'static
 {
 }

@@ -13,8 +13,8 @@ pub trait Sessions {
     fn position(&self) -> Result<Position>;
     /// Sessions written after revision `since`, newest activity first, at most `limit`.
     fn changed(&self, since: u64, limit: usize) -> Result<Vec<SessionSummary>>;
-    /// Sessions in the filter's order, largest first, at most `limit`, strictly after `before`: the sort key and the
-    /// root of the last session of the previous page.
+    /// Sessions in the filter's order, at most `limit`, strictly after `before` (a cursor: the sort key of
+    /// the last one and its root).
     fn sessions(
         &self,
         filter: &SessionFilter,
@@ -53,9 +53,21 @@ pub struct SessionFilter {
     pub completions: bool,
     /// Order.
     pub sort: SessionSort,
+    /// The smallest or oldest comes first.
+    pub ascending: bool,
 }
 
-/// Order of a list of sessions. The largest value comes first.
+impl SessionFilter {
+    /// Whether a session comes after a cursor in this order: the sort key of the last one and its root.
+    #[must_use]
+    pub fn is_after(&self, session: &SessionSummary, cursor: &(i64, String)) -> bool {
+        let place = (self.sort.key(session), &*session.root);
+        let last = (cursor.0, cursor.1.as_str());
+        if self.ascending { place > last } else { place < last }
+    }
+}
+
+/// Order of a session list; the largest comes first, unless it is ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionSort {
     /// Latest activity.

@@ -44,10 +44,13 @@ pub trait Statistics {
         filter: &LineFilter,
         daily: bool,
     ) -> Result<Option<Vec<HeatCell>>>;
-    /// The same as [`Statistics::times`], over the turns that match `project`, `model`, `failed` and the period of the
-    /// filter. `None` if more than [`COUNTED_MAX`] turns would have to be read.
-    fn times_of(&self, filter: &LineFilter) -> Result<Option<Vec<DayTime>>>;
-    /// What finished turns that began on these days (days since the epoch, inclusive) did, by project.
+    /// What finished turns came to by column, project and model. `edges` are the begin of each column and the end of the last one:
+    /// whole quarters of an hour, nanoseconds since the epoch, rising.
+    fn spent(&self, edges: &[i64]) -> Result<Vec<Spent>>;
+    /// The same of the turns that match `project`, `model` and `failed` of the filter, counted one by one; any edges. `None` if more
+    /// than [`COUNTED_MAX`] turns have to be looked at.
+    fn spent_of(&self, edges: &[i64], filter: &LineFilter) -> Result<Option<Vec<Spent>>>;
+    /// What finished turns did that began on the days given (days since the epoch, inclusive), by project.
     fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>>;
     /// The newest day before `before` for which [`Statistics::latency`] of `dimension` has figures, and the number of
     /// spans before `before`.
@@ -127,6 +130,17 @@ pub struct DayTime {
     pub input: Option<u64>,
     /// Tokens out; `None` as above.
     pub output: Option<u64>,
+}
+
+/// What the finished turns of one column, project and model came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// The sums; `day` is the number of the column.
+    pub time: DayTime,
+    /// `None` where none was named.
+    pub model: Option<String>,
+    /// Tokens by how they are priced.
+    pub usage: Usage,
 }
 
 /// What the finished turns of a project did.
