@@ -38,8 +38,8 @@ export function Frame({ failed }) {
     return () => clearTimeout(timer);
   }, [out]);
   const overview = useOverview(!out && route.path !== "/login");
-  // Spoken when the list changes, not when an age changes.
-  const needs = said(overview.data?.needs ?? []);
+  // Spoken when the list changes, not when an age ticks.
+  const needs = said(overview.needs);
   useEffect(() => { if (overview.data) speak(needs); }, [needs]);
   // Blurs at once and not at the next drawing, because somebody may be looking already.
   const toggleBlur = () => {
@@ -71,7 +71,7 @@ export function Frame({ failed }) {
     { name: "sign out", run: () => post("logout", {}).finally(() => door.leave()) },
   ];
   return html`<div class=${lost ? "frame frame-lost" : "frame"}>
-    <${Rail} path=${route.path} waiting=${overview.data?.needs.length ?? 0} failing=${failing} connection=${connection} actions=${actions} />
+    <${Rail} path=${route.path} waiting=${overview.needs.length} failing=${failing} connection=${connection} actions=${actions} />
     <p class="sr" role="status">${spoken}</p>
     <main id="main" tabindex="-1">${lost && !out && html`<p class="lost" role="alert">Can't reach hookspan since ${clock(lost * 1_000).slice(0, 5)}. Hooks are kept in the journal; this page continues by itself.</p>`}${out ? html`<${Login} failed=${failed} go=${go} stay=${route.path !== "/login"} />` : page(route, failed, { ...overview, lost })}</main>
     <p class="toast" role="status">${note}</p>

@@ -18,6 +18,8 @@ const PAGES = {
   "/errors": lazy(() => import("./pages/errors.js").then((file) => file.Errors)),
   "/latency": lazy(() => import("./pages/latency.js").then((file) => file.Latency)),
   "/time": lazy(() => import("./pages/time.js").then((file) => file.Time)),
+  "/files": lazy(() => import("./pages/files.js").then((file) => file.Files)),
+  "/file": lazy(() => import("./pages/file.js").then((file) => file.File)),
   "/live": lazy(() => import("./pages/live.js").then((file) => file.Live)),
   "/search": lazy(() => import("./pages/search.js").then((file) => file.Search)),
   "/privacy": lazy(() => import("./pages/privacy.js").then((file) => file.Privacy)),

@@ -15,7 +15,8 @@ export interface Failure {
 /** Parameters of the address, and a function that sets one. */
 export interface QueryParams {
   params: URLSearchParams;
-  set(name: string, value: string): void;
+  /** Sets a parameter of the address, or several; an empty value takes one away. */
+  set(name: string | Record<string, string>, value?: string): void;
 }
 
 export interface PageProps {

@@ -90,7 +90,7 @@ export function cost({ estimated, currency, unpriced_tokens: unpriced }) {
   return `≈ ${estimated.toFixed(2)} ${currency} est.${unpriced ? ` (${count(unpriced)} tok unpriced)` : ""}`;
 }
 
-/** `3 turns`, `1 turn`. @param {number} n @param {string} word */
+/** `3 turns`, `1 turn`, `73,285 spans`. @param {number} n @param {string} word */
 export function plural(n, word) {
-  return `${n} ${word}${n === 1 ? "" : "s"}`;
+  return `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 }

@@ -10,6 +10,10 @@ import { LABELS, PARTS, partUs } from "../trace/time-parts.js";
 import { visible } from "../format/text.js";
 import { Loading, Trouble, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
+import { Aligned } from "./aligned.js";
+import { sheet } from "../ui/sheet.js";
+
+await sheet("pages");
 
 const FILES_MAX = 200;
 
@@ -30,7 +34,7 @@ export function Compare({ query, go }) {
       <${Side} side="a" chosen=${a} list=${list} choose=${choose} /><${Side} side="b" chosen=${b} list=${list} choose=${choose} />
       ${a && b && html`<button type="button" onClick=${() => go(`/compare?a=${enc(b)}&b=${enc(a)}`, { replace: true })}>swap</button>`}</div></header>
     ${error && html`<${Trouble} error=${error} reload=${reload} />`}
-    ${a && b ? (data ? html`<div class="scroll"><${Tables} data=${data} /></div>` : !error && html`<${Loading} />`)
+    ${a && b ? (data ? html`<div class="scroll"><${Tables} data=${data} />${data.a.turn === null && data.b.turn === null && html`<${Aligned} a=${data.a.session} b=${data.b.session} ratio=${ratio} />`}</div>` : !error && html`<${Loading} />`)
     : html`<p class="dim pad pad-y">Choose two sessions, or a turn of each.</p>`}</div>`;
 }
 

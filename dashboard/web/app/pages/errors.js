@@ -11,7 +11,11 @@ import { Age } from "../ui/clock.js";
 import { Field, useQuery } from "../ui/fields.js";
 import { Limits, pass } from "../ui/limits.js";
 import { Page, useTitle } from "../ui/page.js";
+import { useRange } from "../ui/range.js";
 import { useAnswer } from "../ui/use-answer.js";
+import { sheet } from "../ui/sheet.js";
+
+await sheet("pages");
 
 /**
  * Groups loaded by the button, and the first page that they follow.
@@ -23,8 +27,10 @@ const KINDS = ["", "shell", "tools", "mcp", "edits", "subagent", "turn"];
 /** @param {PageProps} props */
 export function Errors({ query, go }) {
   const { params, set } = useQuery("/errors", query, go);
+  const range = useRange({ params, set }, { first: 0, all: true });
   const asked = new URLSearchParams({ limit: "100" });
   pass(params, asked);
+  for (const [name, value] of Object.entries(range.asked)) asked.set(name, value);
   const { data, error, reload } = useAnswer(`errors?${asked}`, (event) => event === "spans" || event === "resync", 3_000);
   const [open, setOpen] = useState(/** @type {string | null} */ (null));
   const [more, setMore] = useState(/** @type {More} */ ({ items: [], next: undefined, of: null }));
@@ -42,11 +48,11 @@ export function Errors({ query, go }) {
     ArrowRight: () => rows[at] && setOpen(rows[at].fingerprint), ArrowLeft: () => setOpen(null),
     Enter: () => rows[at] && go(rows[at].url),
   }), [data, at, rows.length]);
-  const tools = html`<${Field} name="project" params=${params} set=${set} /><${Field} name="tool" params=${params} set=${set} />
+  const tools = html`${range.control}<${Field} name="project" params=${params} set=${set} /><${Field} name="tool" params=${params} set=${set} />
     <${Field} name="kind" params=${params} set=${set} options=${KINDS} />
     <span class="dim num">${data ? `${data.more ? "newest " : ""}${plural(data.failures, "failure")} in ${next ? "more than " : ""}${plural(rows.length, "group")}` : ""}</span>`;
-  return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => html`<${Limits} params=${params} set=${set} names=${["model"]} />${rows.length === 0
-    ? html`<p class="calm pad-y">✓ ${params.size ? "No failure matches: take a filter away." : "No failure is stored."}</p>`
+  return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => html`<${Limits} params=${range.without(params)} set=${set} names=${["model"]} />${rows.length === 0
+    ? html`<p class="calm pad-y">✓ ${params.size ? "No failure matches: take a filter away, or choose a longer period." : "No failure is stored."}</p>`
     : html`<table class="list failures" ref=${list}><thead><tr><th class="wide">failure</th><th class="r">count</th><th class="r">sessions</th><th class="r">first</th><th class="r">last</th></tr></thead>
       <tbody>${rows.map((row, i) => html`<${Group} key=${row.fingerprint} row=${row} chosen=${i === at} open=${open === row.fingerprint}
         onOpen=${() => setOpen(open === row.fingerprint ? null : row.fingerprint)} />`)}</tbody></table>

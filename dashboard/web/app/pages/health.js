@@ -8,6 +8,9 @@ import { visible } from "../format/text.js";
 import { Age } from "../ui/clock.js";
 import { Page, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
+import { sheet } from "../ui/sheet.js";
+
+await sheet("pages");
 
 const POLL_MS = 3_000;
 

@@ -6,11 +6,14 @@ import { count, duration } from "../format/quantity.js";
 import { date } from "../format/time.js";
 import { edges, grid, strength } from "./latency-grid.js";
 import { visible } from "../format/text.js";
-import { Choice, SortHead, useDays, useQuery } from "../ui/fields.js";
+import { Choice, useDays, useQuery, useSort } from "../ui/fields.js";
 import { Limits, WORDS, pass } from "../ui/limits.js";
 import { Page, Trouble, useTitle } from "../ui/page.js";
 import { colors, onTheme } from "../ui/theme.js";
 import { useAnswer } from "../ui/use-answer.js";
+import { sheet } from "../ui/sheet.js";
+
+await sheet("pages");
 
 const GROUPS = ["tool", "model", "kind", "project"];
 const DAYS = [1, 7, 30, 365];
@@ -30,13 +33,12 @@ export function Latency({ query, go }) {
   const [days, choice] = useDays(DAYS, { params, set });
   const name = params.get("name");
   const asked = pass(params, new URLSearchParams({ group, days: String(days) }));
-  const sort = SORTS.find((one) => one === params.get("sort")) ?? "n";
+  const { sort: asking, order, head } = useSort({ params, set }, "n");
+  const sort = SORTS.find((one) => one === asking) ?? "n";
   const { data, error, reload } = useAnswer(`latency?${asked}`, (event) => event === "spans" || event === "resync", 5_000);
   useTitle("Latency");
-  const rows = useMemo(() => (data?.items ?? []).toSorted((a, b) => (b[sort] ?? -1) - (a[sort] ?? -1)), [data, sort]);
+  const rows = useMemo(() => (data?.items ?? []).toSorted((a, b) => ((b[sort] ?? -1) - (a[sort] ?? -1)) * (order === "asc" ? -1 : 1)), [data, sort, order]);
   const most = Math.max(1, ...rows.map((row) => row.p99_us ?? 0));
-  /** @param {string} key @param {string} label */
-  const head = (key, label) => html`<${SortHead} label=${label} now=${sort === key} sort=${() => set("sort", key)} />`;
   const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(/** @type {string} */ value) => go(`/latency?${pass(params, new URLSearchParams({ group: value, days: String(days) }))}`, { replace: true })} />
     ${choice}`;
   return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${params} set=${set} names=${NAMED} />${rows.length === 0

@@ -14,6 +14,9 @@ import { Page, useTitle } from "../ui/page.js";
 import { useLive } from "../ui/use-answer.js";
 import { live } from "../net/event-stream.js";
 import { KEPT_MAX, upsert } from "./live-rows.js";
+import { sheet } from "../ui/sheet.js";
+
+await sheet("pages");
 
 /** @type {Record<string, string>} */
 const STATUS = { error: "✕ failed", ok: "✓ ok", open: "… open", unknown: "? no end" };

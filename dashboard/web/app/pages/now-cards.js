@@ -1,31 +1,5 @@
-// The data for the cards of Now. Pure, except that it remembers which alarms were muted.
-/** @import { Agent, Strip } from "../../types/answers" */
-import { read, write } from "../ui/local-storage.js";
-
-/** Muted alarms that are remembered. */
-const MUTED_MAX = 50;
-
-/** Identifies an alarm. Another call, or another reason, is another alarm. @param {Agent} one */
-const alarmOf = (one) => `${one.session.id} ${one.status} ${one.since_us}`;
-
-/** @returns {string[]} */
-function muted() {
-  try {
-    const list = JSON.parse(read("hookspan.muted") ?? "[]");
-    return Array.isArray(list) ? list.filter((name) => typeof name === "string") : [];
-  } catch {
-    return [];
-  }
-}
-
-/** @param {Agent} one */
-export const isMuted = (one) => one.alarm && muted().includes(alarmOf(one));
-
-/** @param {Agent} one @param {boolean} on */
-export function mute(one, on) {
-  const rest = muted().filter((name) => name !== alarmOf(one));
-  write("hookspan.muted", JSON.stringify((on ? [alarmOf(one), ...rest] : rest).slice(0, MUTED_MAX)));
-}
+// What the cards of Now are made of. Pure.
+/** @import { Strip } from "../../types/answers" */
 
 /**
  * Places on the gauge in percent. Its scale ends at 1.4 times the 95th percentile, or at the call's duration.

@@ -8,10 +8,17 @@ import { visible } from "../format/text.js";
 import { Age, useNow } from "../ui/clock.js";
 import { bind } from "../ui/keys.js";
 import { Page, useTitle } from "../ui/page.js";
+import { KINDS, toggle, wanted } from "../ui/alerts.js";
+import { isMuted, mute } from "../ui/muted.js";
+import { endedWords, needWords } from "../ui/needs.js";
 import { notify } from "../ui/notify.js";
+import { sheet } from "../ui/sheet.js";
 import { useAnswer, useLive } from "../ui/use-answer.js";
-import { gauge, isMuted, mute, stack } from "./now-cards.js";
+import { gauge, stack } from "./now-cards.js";
 import { Waiting } from "./waiting.js";
+
+await sheet("pages");
+await sheet("now");
 
 /** @type {Record<string, [icon: string, word: string]>} */
 const STATUS = {
@@ -30,12 +37,13 @@ export function Now({ go }) {
   useLive((event, now) => event === "state" && now === "connected" && reload(), []);
   useTitle("Now");
   const agents = data?.agents ?? [];
-  const needing = agents.filter((one) => one.alarm && !isMuted(one));
+  const needing = agents.filter((one) => one.alarm && !mutes(one));
+  const hidden = agents.filter(mutes).length;
   /** @param {Agent | undefined} one */
   const turn = (one) => {
     if (!one) return notify("choose a card: Tab goes through them");
-    mute(one, !isMuted(one));
-    notify(isMuted(one) ? "muted until something else happens" : "not muted");
+    mute(alarmOf(one), !mutes(one));
+    notify(mutes(one) ? "muted until something else happens" : "not muted");
     return drawn((n) => n + 1);
   };
   useLayoutEffect(() => bind({
@@ -43,12 +51,16 @@ export function Now({ go }) {
     m: () => turn(agents[at()] ?? needing[0]),
     j: () => focus(at() + 1), k: () => focus(at() - 1),
   }), [data]);
-  return html`<${Page} title="Now" tools=${data && html`<${Facts} agents=${agents} needing=${needing} now=${data.now_us} />`} error=${error} reload=${reload} ready=${data}>${() => data && (agents.length === 0
+  return html`<${Page} title="Now" tools=${data && html`<${Facts} agents=${agents} needing=${needing} need=${data.counts.need_you - hidden} ended=${data.counts.turn_ended} now=${data.now_us} />`} error=${error} reload=${reload} ready=${data}>${() => data && (agents.length === 0
     ? html`<${Quiet} />`
-    : html`<ul class="agents">${agents.map((one, i) => html`<${Card} key=${one.session.id} agent=${one} number=${i < 9 ? i + 1 : null} muted=${isMuted(one)} onMute=${() => turn(one)} />`)}</ul>
+    : html`<ul class="agents">${agents.map((one, i) => html`<${Card} key=${one.session.id} agent=${one} number=${i < 9 ? i + 1 : null} muted=${mutes(one)} onMute=${() => turn(one)} />`)}</ul>
       ${data.more && html`<p class="dim">More agents run than are shown. <a href="/sessions?state=running">All that run</a></p>`}`)}<//>`;
 }
 
+/** @param {Agent} one */
+const alarmOf = (one) => ({ session: one.session.id, status: one.status, since: one.since_us });
+/** @param {Agent} one */
+const mutes = (one) => one.alarm && isMuted(alarmOf(one));
 /** @param {Agent} one */
 const urlOf = (one) => one.call?.url ?? one.session.url;
 const links = () => /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".agent-title")]);
@@ -57,12 +69,20 @@ const at = () => links().findIndex((one) => one.closest(".agent")?.contains(docu
 /** @param {number} i */
 const focus = (i) => links()[Math.max(0, Math.min(links().length - 1, i))]?.focus();
 
-/** @param {{ agents: Agent[], needing: Agent[], now: number }} props */
-function Facts({ agents, needing, now }) {
+/** The same two numbers as on Overview. @param {{ agents: Agent[], needing: Agent[], need: number, ended: number, now: number }} props */
+function Facts({ agents, needing, need, ended, now }) {
   const longest = needing.toSorted((a, b) => a.since_us - b.since_us)[0];
+  const [, drawn] = useState(0);
+  const on = wanted();
+  /** @param {typeof KINDS[number]} kind */
+  const choose = (kind) => toggle(kind).then((why) => {
+    notify(why ?? (wanted().includes(kind) ? `the browser tells you: ${kind}` : `no notices: ${kind}`));
+    drawn((n) => n + 1);
+  });
   return html`<span class="dim">${date(now)}</span><b class="num">${plural(agents.length, "agent")}</b>
-    <b class=${needing.length ? "warn num" : "dim num"}>${needing.length} ${needing.length === 1 ? "needs" : "need"} you</b>
-    ${longest && html`<span class="dim">longest: <span class="blurry">${visible(longest.session.project ?? longest.session.id)}</span>, <${Age} since=${longest.since_us} /></span>`}`;
+    <b class=${need ? "warn num" : "dim num"}>${needWords(need)}</b>${ended > 0 && html`<span class="dim num">${endedWords(ended)}</span>`}
+    ${longest && html`<span class="dim">longest: <span class="blurry">${visible(longest.session.project ?? longest.session.id)}</span>, <${Age} since=${longest.since_us} /></span>`}
+    <span class="choice notices" role="group" aria-label="Notices of the browser, without content">${KINDS.map((kind) => html`<button type="button" aria-pressed=${on.includes(kind)} title="A notice of the browser while this page is not in view; it holds no content" onClick=${() => choose(kind)}>notify: ${kind}</button>`)}</span>`;
 }
 
 /** No agent: which way to go on. */

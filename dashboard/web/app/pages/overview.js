@@ -11,22 +11,28 @@ import { NEEDS } from "../ui/needs.js";
 import { Loading, Trouble, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 import { Waiting } from "./waiting.js";
+import { sheet } from "../ui/sheet.js";
 
-/** @param {{ overview: { data: Answer | null, error: Failure | null, reload: () => void, lost: number | null } }} props `lost`: since when the collector is away */
-export function Overview({ overview: { data, error, reload, lost } }) {
+await sheet("pages");
+
+/** @param {{ overview: { data: Answer | null, needs: NeedItem[], error: Failure | null, reload: () => void, lost: number | null } }} props `lost`: since when the collector is away */
+export function Overview({ overview: { data, needs, error, reload, lost } }) {
   const { data: sessions, reload: again } = useAnswer("sessions?limit=10", (event) => event === "session" || event === "resync");
   useTitle("Overview");
   if (error && !data) return html`<${Trouble} error=${error} reload=${() => { reload(); again(); }} />`;
   if (!data || !sessions) return html`<${Loading} />`;
   if (!sessions.items.length) return html`<div class="page overview"><h1 class="sr">Overview</h1><${Waiting} /></div>`;
-  const { needs, running, today } = data;
+  const { ended, running, today } = data;
   const gaps = data.gaps ?? [];
-  const shown = sessions.items.filter((row) => !running.some((one) => one.id === row.id));
+  const above = new Set([...running.map((one) => one.id), ...ended.map((one) => one.session)]);
+  const shown = sessions.items.filter((row) => !above.has(row.id));
   return html`<div class="page overview">
     <h1 class="sr">Overview</h1>
     <section aria-labelledby="needs"><h2 id="needs">Needs you now${needs.length > 0 && html` <span class="count">${needs.length}</span>`}</h2>
       ${needs.length === 0 && (lost ? html`<p class="warn">Not known while hookspan can't be reached.</p>` : html`<p class="calm">✓ Nothing needs you.</p>`)}
       <ul class="needs">${needs.map((need) => html`<${Need} key=${`${need.kind} ${need.session} ${need.url}`} need=${need} />`)}</ul></section>
+    ${ended.length > 0 && html`<section aria-labelledby="ended"><h2 id="ended">Turn ended <span class="count calm-count">${ended.length}</span></h2>
+      <ul class="needs">${ended.map((need) => html`<${Need} key=${need.session} need=${need} />`)}</ul></section>`}
     ${running.length > 0 && html`<section aria-labelledby="running"><h2 id="running">Running <span class="count calm-count">${running.length}</span></h2>
       <${List} rows=${running} /></section>`}
     <section class="today" aria-labelledby="today"><h2 id="today">Today <a class="aside" href="/time">where the time went</a></h2>

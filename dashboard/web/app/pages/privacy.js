@@ -9,6 +9,9 @@ import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
 import { Page, Trouble, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
+import { sheet } from "../ui/sheet.js";
+
+await sheet("pages");
 
 const DAY_US = 86_400e6;
 /** @type {Record<string, string>} */

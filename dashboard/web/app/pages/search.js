@@ -10,9 +10,13 @@ import { pieces } from "../format/marks.js";
 import { visible } from "../format/text.js";
 import { useRows } from "../ui/chosen-row.js";
 import { Field, onTick, useQuery } from "../ui/fields.js";
+import { Place } from "../ui/labels.js";
 import { Limits } from "../ui/limits.js";
 import { Loading, Trouble, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
+import { sheet } from "../ui/sheet.js";
+
+await sheet("pages");
 
 const KINDS = ["", "turn", "shell", "tools", "mcp", "edits", "thinking", "response", "subagent"];
 const FIELDS = ["", "prompt", "response", "thought", "input", "output", "task", "result", "error"];
@@ -100,6 +104,7 @@ function Hit({ hit, chosen }) {
       ${span.status === "error" && html`<span class="bad">✕ failed</span>`}
       ${text?.field && html`<span class="chip">${visible(text.field)}</span>`}
       <span class="dim num hit-when">${span.dur_us === null ? span.status === "open" ? "open" : "?" : duration(span.dur_us)} · ${date(span.start_us)}</span></span>
+    ${text && html`<span class="dim blurry hit-place"><${Place} project=${text.project ?? "–"} turn=${text.turn} />${text.title && ` · ${visible(text.title)}`}</span>`}
     ${parts && html`<span class="hit-text blurry">${parts.map((one) => (one.marked ? html`<mark>${one.text}</mark>` : one.text))}</span>`}</a></li>`;
 }
 

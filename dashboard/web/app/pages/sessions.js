@@ -9,13 +9,16 @@ import { visible } from "../format/text.js";
 import { throttle } from "../net/throttle.js";
 import { useRows } from "../ui/chosen-row.js";
 import { Age } from "../ui/clock.js";
-import { Field, onText, onTick, SortHead, useQuery } from "../ui/fields.js";
+import { Field, onText, onTick, useQuery, useSort } from "../ui/fields.js";
 import { State } from "../ui/labels.js";
 import { Loading, Trouble, useTitle } from "../ui/page.js";
 import { useScrollPlace } from "../ui/scroll.js";
 import { useAnswer, useLive } from "../ui/use-answer.js";
 import { barText, readBar } from "./session-filter.js";
 import { Waiting } from "./waiting.js";
+import { sheet } from "../ui/sheet.js";
+
+await sheet("pages");
 
 const STATES = ["", "running", "tool_open", "your_turn", "errored", "done", "stale"];
 
@@ -28,6 +31,7 @@ export function Sessions({ query, go }) {
   const filter = useRef(/** @type {HTMLInputElement | null} */ (null));
   const { at, list, move } = useRows(rows?.length);
   const [picked, setPicked] = useState(/** @type {string[]} */ ([]));
+  const { sort, order, head } = useSort({ params, set }, "last");
   useTitle("Sessions");
   useEffect(() => {
     if (!data) return;
@@ -50,7 +54,7 @@ export function Sessions({ query, go }) {
       // A filtered list cannot decide itself whether a session still matches.
       if (!found || params.size) refresh();
       if (!old || !found) return old;
-      return old.map((row) => (row.id === session.id ? { cost: row.cost, ...session } : row)).sort((a, b) => sort === "last" ? b.last_us - a.last_us : 0);
+      return old.map((row) => (row.id === session.id ? { cost: row.cost, ...session } : row)).sort((a, b) => sort === "last" ? (b.last_us - a.last_us) * (order === "asc" ? -1 : 1) : 0);
     });
   }, [query]);
   const more = async () => {
@@ -66,9 +70,6 @@ export function Sessions({ query, go }) {
     Enter: () => rows?.[at] && go(rows[at].url),
     "/": () => filter.current?.focus(),
   }), [rows, at]);
-  const sort = params.get("sort") ?? "last";
-  /** @param {string} name @param {string} [label] */
-  const head = (name, label = name) => html`<${SortHead} label=${label} now=${sort === name} sort=${() => set("sort", name === "last" ? "" : name)} />`;
   return html`<div class="page">
     <header class="bar"><h1>Sessions</h1>
       <form class="filters" role="search" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
@@ -88,7 +89,7 @@ export function Sessions({ query, go }) {
     ${rows && rows.length > 0 && html`<div class="scroll" ref=${scroller}><table class="list" ref=${list}>
       <thead><tr><th><span class="sr">compare</span></th><th>state</th><th>project</th><th class="wide">first prompt</th><th>model</th><th class="r">turns</th>${head("calls")}${head("errors")}${head("active", "active / wall")}${head("tokens", "tokens in / out")}${head("last")}</tr></thead>
       <tbody>${rows.map((row, i) => html`<${Row} key=${row.id} row=${row} chosen=${i === at} go=${go} picked=${picked.includes(row.id)} pick=${pick} />`)}</tbody>
-    </table>${next && html`<button type="button" class="more" onClick=${more}>Older sessions</button>`}</div>`}
+    </table>${next && html`<button type="button" class="more" onClick=${more}>More sessions</button>`}</div>`}
   </div>`;
 }
 

@@ -1,70 +1,110 @@
-// Where the time went: finished turns by day, by part and by project.
-/** @import { TimeAnswer } from "../../types/answers" */
+// Where the time went, and what it cost: finished turns by day, project, model and kind.
+/** @import { TimeAnswer, TimeSums } from "../../types/answers" */
 /** @import { PageProps } from "../../types/app" */
-import { html } from "../ui/html.js";
-import { count, duration, plural } from "../format/quantity.js";
-import { LABELS, mix, share, sums } from "../trace/time-parts.js";
+import { html, useLayoutEffect } from "../ui/html.js";
+import { cost, count, duration, plural, tokenTotal } from "../format/quantity.js";
+import { columns, day, daysBetween, midnight } from "../format/local-days.js";
+import { mix, share, sums } from "../trace/time-parts.js";
 import { visible } from "../format/text.js";
-import { useDays, useQuery } from "../ui/fields.js";
+import { saveCsv } from "../ui/csv.js";
+import { Choice, useQuery } from "../ui/fields.js";
+import { bind } from "../ui/keys.js";
 import { Legend } from "../ui/labels.js";
-import { Limits, WORDS, pass } from "../ui/limits.js";
+import { Limits, WORDS } from "../ui/limits.js";
 import { Page, useTitle } from "../ui/page.js";
+import { useRange } from "../ui/range.js";
+import { sheet } from "../ui/sheet.js";
 import { useAnswer } from "../ui/use-answer.js";
+import { Calendar } from "./calendar.js";
+import { Columns } from "./sum-chart.js";
+import { METRICS, NAMES, stack } from "./sums.js";
 
-const DAYS = [7, 30, 90, 365];
-/** The day in UTC, because sums are stored by UTC day. @param {number} us */
-const day = (us) => new Date(us / 1_000).toISOString().slice(0, 10);
+await sheet("pages");
+await sheet("charts");
+
+const BY = ["project", "model", "kind"];
+/** More columns than these are drawn as weeks. */
+const DAYS_MAX = 92;
+const WORDS_HERE = ["project", "model", "status"];
 
 /** @param {PageProps} props */
 export function Time({ query, go }) {
   const { params, set } = useQuery("/time", query, go);
-  const [days, tools] = useDays(DAYS, { params, set });
-  const project = params.get("project");
-  const asked = pass(params, new URLSearchParams({ days: String(days) }));
+  const range = useRange({ params, set });
+  const width = range.days > DAYS_MAX ? 7 : 1;
+  const by = BY.find((one) => one === params.get("by")) ?? "project";
+  const metric = METRICS.find((one) => one === params.get("show")) ?? "time";
+  const asked = new URLSearchParams({ ...range.asked, columns: columns(range.from, range.to, width), by: by === "kind" ? "none" : by });
+  for (const word of WORDS_HERE) if (params.get(word)) asked.set(word, params.get(word) ?? "");
   const { data, error, reload } = useAnswer(`time?${asked}`, (event) => event === "session" || event === "resync", 5_000);
-  useTitle("Time");
-  return html`<${Page} title="Where the time went" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${params} set=${set} names=${["model", "status"]} />${data.items.length === 0
-    ? html`<p class="dim pad-y">${WORDS.some((word) => params.get(word)) ? "No finished turn matches: take a word away." : "No turn has finished in these days."}</p>`
-    : html`<${Total} data=${data} project=${project} clear=${() => set("project", "")} /><${Days} data=${data} />
-      <${Projects} items=${data.items} project=${project} set=${set} />`}`}<//>`;
+  useTitle("Time and cost");
+  /** @param {number} from @param {number} to */
+  const narrow = (from, to) => set({ days: "", from_us: String(from), to_us: String(to) });
+  useLayoutEffect(() => bind({ Escape: () => params.get("from_us") && set({ days: "", from_us: "", to_us: "" }) }), [query]);
+  const tools = html`${range.control}<button type="button" disabled=${!data} onClick=${() => data && save(data)}>CSV</button>`;
+  return html`<${Page} title="Time and cost" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${range.without(params)} set=${set} names=${WORDS_HERE} />
+    ${data.items.length === 0
+    ? html`<p class="dim pad-y">${WORDS.some((word) => params.get(word)) ? "No finished turn matches in this period: take a word away, or choose a longer period." : "No turn has finished in this period."}</p>`
+    : html`<${Total} data=${data} project=${params.get("project")} clear=${() => set("project", "")} />
+      <div class="time-halves"><section aria-labelledby="time-days"><h2 id="time-days">${width === 1 ? "By day" : "By week"}
+          <${Choice} name="show" values=${METRICS} now=${metric} choose=${(/** @type {string} */ value) => set("show", value === "time" ? "" : value)} word=${(/** @type {string} */ one) => NAMES[one]} />
+          <span class="dim">by</span> <${Choice} name="by" values=${BY} now=${by} choose=${(/** @type {string} */ value) => set("by", value === "project" ? "" : value)} /></h2>
+          <${Columns} chart=${stack(data, by, metric)} onNarrow=${narrow} /></section>
+        <${Year} metric=${metric} narrowed=${WORDS_HERE.map((word) => [word, params.get(word)])} from=${range.from} to=${range.to} onNarrow=${narrow} /></div>
+      <${Names} title="By project" name="project" rows=${data.items.map((one) => ({ ...one, name: one.project }))} none="no workspace" chosen=${data.project} set=${set} />
+      <${Names} title="By model" name="model" rows=${data.models.map((one) => ({ ...one, name: one.model }))} none="not named" chosen=${data.model} set=${set} />`}`}<//>`;
 }
 
 /** @param {{ data: TimeAnswer, project: string | null, clear: () => void }} props */
 function Total({ data, project, clear }) {
   const { total } = data;
-  const us = sums([total.parts]);
+  const tokens = tokenTotal({ input: total.input_tokens, output: total.output_tokens });
+  const cached = total.cached_tokens !== null && total.input_tokens ? share(total.cached_tokens, total.input_tokens) : null;
   return html`<section class="time-total" aria-labelledby="time-total"><h2 id="time-total"><span class="num">${duration(total.active_us)}</span> in ${plural(total.turns, "turn")}${project && html` · <span class="blurry">${visible(project)}</span> <button type="button" class="link" onClick=${clear}>all projects</button>`}</h2>
-    <${Legend} parts=${us} total=${total.active_us} /></section>`;
+    <dl class="tiles"><div><dt>waiting (derived)</dt><dd>${duration(total.parts.wait_us)}</dd></div>
+      <div><dt>tokens in + out</dt><dd>${count(tokens)}${cached && html` <small class="dim">${cached} of the input cached</small>`}</dd></div>
+      <div><dt>cost, estimated</dt><dd title="by the prices in the configuration, not a bill">${total.cost ? visible(cost(total.cost)) : html`– <small class="dim">${tokens === null ? "no tokens known" : "no prices set"}</small>`}</dd></div>
+      <div><dt>calls</dt><dd>${count(total.calls)}</dd></div>
+      <div><dt>errors</dt><dd class=${total.errors ? "bad" : ""}>${count(total.errors)}</dd></div></dl>
+    <${Legend} parts=${sums([total.parts])} total=${total.active_us} /></section>`;
 }
 
-/** @param {TimeAnswer["days"][number]} one @param {number} step */
-function words(one, step) {
-  const until = step > 86_400e6 ? ` to ${day(one.from_us + step - 86_400e6)}` : "";
-  if (!one.turns) return `${day(one.from_us)}${until}: nothing`;
-  const most = sums([one.parts]).sort((a, b) => b[1] - a[1]).slice(0, 3);
-  return `${day(one.from_us)}${until}: ${duration(one.active_us)}, ${plural(one.turns, "turn")}${one.errors ? `, ${plural(one.errors, "error")}` : ""} (${most.map(([key, us]) => `${LABELS[key]} ${share(us, one.active_us)}`).join(", ")})`;
+/** @param {{ metric: string, narrowed: (string | null)[][], from: number, to: number, onNarrow: (from: number, to: number) => void }} props */
+function Year({ metric, narrowed, from, to, onNarrow }) {
+  const now = Date.now() * 1_000;
+  // Whole weeks, Monday first, the present one last.
+  const end = midnight(now, 8 - (new Date().getDay() || 7));
+  const begin = midnight(end, -53 * 7);
+  const asked = new URLSearchParams({ from_us: String(begin), to_us: String(end - 1), columns: columns(begin, end) });
+  for (const [word, value] of narrowed) if (word && value) asked.set(word, value);
+  const { data, error } = useAnswer(`time?${asked}`, (event) => event === "resync", 60_000);
+  return html`<section aria-labelledby="time-year"><h2 id="time-year">A year by day <span class="aside dim">${NAMES[metric]}, darker = more; a click shows the day</span></h2>
+    ${error && html`<p class="dim">${error.detail}</p>`}${data && html`<${Calendar} days=${data.days} metric=${metric} from=${from} to=${to} onNarrow=${onNarrow} />`}</section>`;
 }
 
-/** One bar per column. About ten of them are labelled with their day. @param {{ data: TimeAnswer }} props */
-function Days({ data }) {
-  const most = Math.max(1, ...data.days.map((one) => one.active_us));
-  const every = Math.ceil(data.days.length / 10);
-  return html`<section aria-labelledby="time-days"><h2 id="time-days">By ${data.step_us > 86_400e6 ? `${data.step_us / 86_400e6} days` : "day"} <small class="dim">UTC, highest ${duration(most)}</small></h2>
-    <ol class="days">${data.days.map((one, i) => html`<li key=${one.from_us} title=${words(one, data.step_us)}>
-      <span class="day" aria-hidden="true"><i style=${{ height: `${(one.active_us / most) * 100}%`, background: mix(one.parts, "0deg") }}></i></span>
-      <span class="sr">${words(one, data.step_us)}</span>${i % every === 0 && html`<span class="dim day-name" aria-hidden="true">${day(one.from_us).slice(5)}</span>`}</li>`)}</ol></section>`;
-}
-
-/** @param {{ items: TimeAnswer["items"], project: string | null, set: (name: string, value: string) => void }} props */
-function Projects({ items, project, set }) {
-  const most = Math.max(1, ...items.map((one) => one.active_us));
-  return html`<section aria-labelledby="time-projects"><h2 id="time-projects">By project</h2>
-    <table class="list numbers"><thead><tr><th>project</th><th class="r">active</th><th class="r">turns</th><th class="r">calls</th><th class="r">errors</th><th class="r">tok in</th><th class="r">tok out</th><th class="wide" aria-hidden="true"></th><th><span class="sr">sessions</span></th></tr></thead>
-      <tbody>${items.map((one) => html`<tr key=${one.project} class=${one.project !== null && one.project === project ? "chosen" : ""}>
-        <td class="blurry">${one.project === null ? html`<span class="dim">no workspace</span>` : html`<button type="button" class="link" aria-pressed=${one.project === project} onClick=${() => set("project", one.project === project ? "" : one.project ?? "")}>${visible(one.project)}</button>`}</td>
+/** @param {{ title: string, name: string, rows: (TimeSums & { name: string | null, url: string })[], none: string, chosen: string | null, set: (name: string, value: string) => void }} props */
+function Names({ title, name, rows, none, chosen, set }) {
+  const most = Math.max(1, ...rows.map((one) => one.active_us));
+  const is = (/** @type {string | null} */ one) => one !== null && one.toLowerCase() === chosen?.toLowerCase();
+  return html`<section aria-labelledby=${`time-${name}s`}><h2 id=${`time-${name}s`}>${title}</h2>
+    <table class="list numbers"><thead><tr><th>${name}</th><th class="r">active</th><th class="r">turns</th><th class="r">calls</th><th class="r">errors</th><th class="r">tok in</th><th class="r">cached</th><th class="r">tok out</th><th class="r">cost est.</th><th class="wide" aria-hidden="true"></th><th><span class="sr">sessions</span></th></tr></thead>
+      <tbody>${rows.map((one) => html`<tr key=${one.name} class=${is(one.name) ? "chosen" : ""}>
+        <td class="blurry">${one.name === null ? html`<span class="dim">${none}</span>` : html`<button type="button" class="link" aria-pressed=${is(one.name)} onClick=${() => set(name, is(one.name) ? "" : one.name ?? "")}>${visible(one.name)}</button>`}</td>
         <td class="r num">${duration(one.active_us)}</td><td class="r num">${count(one.turns)}</td><td class="r num">${count(one.calls)}</td>
         <td class=${`r num ${one.errors ? "bad" : "dim"}`}>${one.errors || "–"}</td>
-        <td class="r num">${count(one.input_tokens)}</td><td class="r num">${count(one.output_tokens)}</td>
+        <td class="r num">${count(one.input_tokens)}</td><td class="r num dim">${one.cached_tokens !== null && one.input_tokens ? share(one.cached_tokens, one.input_tokens) : "–"}</td>
+        <td class="r num">${count(one.output_tokens)}</td><td class="r num" title=${one.cost ? visible(cost(one.cost)) : null}>${one.cost && (one.cost.estimated > 0 || !one.cost.unpriced_tokens) ? `≈ ${one.cost.estimated.toFixed(2)}` : "–"}</td>
         <td class="wide" aria-hidden="true"><i class="time-bar" style=${{ width: `${(one.active_us / most) * 100}%`, background: mix(one.parts) }}></i></td>
         <td class="r"><a href=${one.url}>sessions</a></td></tr>`)}</tbody></table></section>`;
+}
+
+/** Each column by project or model, as it is shown. @param {TimeAnswer} data */
+function save(data) {
+  const names = data.items.map((one) => one.project);
+  const models = data.models.map((one) => one.model);
+  const byModel = data.days.some((one) => one.shares.length) && new URLSearchParams(location.search).get("by") === "model";
+  const list = byModel ? models : names;
+  const rows = data.days.flatMap((one) => (one.shares.length ? one.shares : [{ of: undefined, active_us: one.active_us, turns: one.turns, tokens: tokenTotal({ input: one.input_tokens, output: one.output_tokens }), cost: one.cost?.estimated ?? null }])
+    .map((part) => [day(one.from_us), daysBetween(one.from_us, one.to_us), part.of === undefined ? "all" : part.of === null ? "others" : list[part.of], part.active_us / 1e6, part.turns, part.tokens, part.cost]));
+  saveCsv("time", ["day", "days", byModel ? "model" : "project", "active seconds", "turns", "tokens", `cost estimate${data.total.cost ? ` (${data.total.cost.currency})` : ""}`], rows);
 }

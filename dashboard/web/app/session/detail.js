@@ -85,6 +85,7 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
         ? html`<span class="bad">✕ error</span> ${visible(data.message ?? data.error_type)}`
         : STATUS[data.status] ?? "other"}</dd>
       ${data.end_reason && html`<dt>end</dt><dd>${data.end_reason}</dd>`}
+      ${data.file_url && html`<dt>file</dt><dd><a href=${data.file_url}>who read and changed it</a></dd>`}
       ${data.export.length > 0 && html`<dt>export</dt><dd>${data.export.map((one) => html`<span class="chip">${visible(one.destination)} ${visible(one.state)}</span>`)}</dd>`}
     </dl>
     <div class="tabs" role="tablist" aria-label="Content" onKeyDown=${move}>

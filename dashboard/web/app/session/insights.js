@@ -18,6 +18,8 @@ const FORMATS = [
   ["html", "one page to read anywhere"], ["jsonl", "the raw hooks"], ["otlp-json", "spans as OTLP"], ["chrome-trace", "for Perfetto"],
 ];
 const SHOWN = 6;
+/** Findings of one kind that are shown at first. */
+const OF_KIND = 3;
 
 /** @typedef {TurnItem & { dur_us: number }} FinishedTurn */
 /** @param {TurnItem} turn @returns {turn is FinishedTurn} */
@@ -34,7 +36,7 @@ export function Insights({ id, trace, rev, turns, session, show, leave }) {
     <div><h2>Findings</h2>
       ${error && html`<${Trouble} error=${error} reload=${reload} />`}
       ${data?.items.length === 0 && html`<p class="calm">✓ Nothing stands out.</p>`}
-      ${(data?.items ?? []).map((remark) => html`<${Remark} key=${`${remark.kind} ${remark.url}`} remark=${remark} trace=${trace} show=${show} />`)}
+      ${byKind(data?.items ?? []).map(([kind, remarks]) => html`<${Kind} key=${kind} remarks=${remarks} trace=${trace} show=${show} />`)}
       ${slow.length > 0 && html`<h2>What the longest turns waited for</h2>${slow.map((turn) => html`<${Turn} key=${turn.id} turn=${turn} trace=${trace} show=${show} />`)}`}</div>
     <div><h2>By tool</h2>
       <table class="list"><thead><tr><th class="wide">tool</th><th class="r">calls</th><th class="r">failed</th><th class="r">time</th></tr></thead>
@@ -43,6 +45,20 @@ export function Insights({ id, trace, rev, turns, session, show, leave }) {
       <h2>Compare</h2><p><a href=${`/compare?a=${enc(id)}`}>Compare with…</a></p>
       <${Files} id=${id} />
       <${Remove} id=${id} leave=${leave} /></div></section>`;
+}
+
+/** Findings by kind, each list with the costliest first. @param {Finding[]} items @returns {[string, Finding[]][]} */
+function byKind(items) {
+  const kinds = [...new Set(items.map((one) => one.kind))];
+  return kinds.map((kind) => /** @type {[string, Finding[]]} */ ([kind, items.filter((one) => one.kind === kind)])).map(([kind, list]) => [kind, list.toSorted((a, b) => b.cost_us - a.cost_us || b.count - a.count)]);
+}
+
+/** The first findings of one kind, and a button for the others. @param {{ remarks: Finding[], trace: Trace, show: (row: number) => void }} props */
+function Kind({ remarks, trace, show }) {
+  const [all, setAll] = useState(false);
+  const rows = all ? remarks : remarks.slice(0, OF_KIND);
+  return html`${rows.map((remark) => html`<${Remark} key=${remark.url + remark.title} remark=${remark} trace=${trace} show=${show} />`)}
+    ${rows.length < remarks.length && html`<p><button type="button" class="link" onClick=${() => setAll(true)}>${remarks.length - rows.length} more of this kind</button></p>`}`;
 }
 
 /** @param {{ remark: Finding, trace: Trace, show: (row: number) => void }} props */

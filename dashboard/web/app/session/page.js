@@ -2,7 +2,7 @@
 /** @import { Session as SessionAnswer, Turn } from "../../types/answers" */
 /** @import { Go } from "../../types/app" */
 /** @import { SessionState } from "../../types/session" */
-import { cost, count, duration, plural, tokenTotal } from "../format/quantity.js";
+import { cost, count, duration, plural } from "../format/quantity.js";
 import { date } from "../format/time.js";
 import { visible } from "../format/text.js";
 import { enc, get } from "../net/api.js";
@@ -186,7 +186,7 @@ function Facts({ session, spans }) {
     ${spans != null && html`<span class="num">${plural(spans, "span")}</span>`}
     <span class=${session.errors ? "bad num" : "num"}>${plural(session.errors, "error")}</span>
     <span class="num" title=${session.tokens ? `input ${session.tokens.input ?? "?"} (cache read ${session.tokens.cache_read ?? "?"}, write ${session.tokens.cache_write ?? "?"}), output ${session.tokens.output ?? "?"}` : "no turn reported tokens"}>
-      ${session.tokens ? `${count(tokenTotal(session.tokens))} tok` : "– tok"}</span>
+      ${session.tokens ? `${count(session.tokens.input)} tok in, ${count(session.tokens.output)} out` : "– tok"}</span>
     ${session.repository && html`<span class="blurry" title=${visible(session.repository.url ?? "")}>${visible(session.repository.branch ?? "–")} ${visible(session.repository.commit?.slice(0, 8) ?? "")}${session.repository.commits.length > 0 && ` · ${plural(session.repository.commits.length, "commit")}`}</span>`}
     ${session.cost && html`<span class="num" title="an estimate by the prices in the configuration, not a bill; what subagents used is in no hook">${visible(cost(session.cost))}</span>`}</p>`;
 }

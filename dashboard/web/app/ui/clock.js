@@ -16,5 +16,5 @@ export function useNow(on = true) {
 /** An age that is updated. Screen readers do not speak it. @param {{ since: number, suffix?: string }} props */
 export function Age({ since, suffix = "" }) {
   const now = useNow();
-  return html`<time class="num" dateTime=${new Date(since / 1_000).toISOString()}>${age(now - since)}${suffix}</time>`;
+  return html`<time class="num" dateTime=${new Date(since / 1_000).toISOString()}>${suffix === " ago" && now - since < 1e6 ? "just now" : age(now - since) + suffix}</time>`;
 }

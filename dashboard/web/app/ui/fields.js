@@ -5,12 +5,14 @@ import { html, useMemo } from "./html.js";
 /** The parameters of the address, and how to set one. @param {string} path @param {string} query @param {Go} go @returns {QueryParams} */
 export function useQuery(path, query, go) {
   const params = useMemo(() => new URLSearchParams(query), [query]);
-  /** @param {string} name @param {string} value */
-  const set = (name, value) => {
+  /** @param {string | Record<string, string>} name a parameter, or several with their values @param {string} [text] */
+  const set = (name, text = "") => {
     const changed = new URLSearchParams(location.search);
     changed.delete("cursor");
-    if (value) changed.set(name, value);
-    else changed.delete(name);
+    for (const [key, value] of typeof name === "string" ? [[name, text]] : Object.entries(name)) {
+      if (value) changed.set(key, value);
+      else changed.delete(key);
+    }
     go(`${path}${changed.size ? `?${changed}` : ""}`, { replace: true });
   };
   return { params, set };
@@ -57,7 +59,21 @@ export function useDays(values, { params, set }) {
   return [days, html`<${Choice} name="days" values=${values} now=${days} choose=${choose} word=${word} />`];
 }
 
-/** A column's head by which a list can be sorted. @param {{ label: string, now: boolean, sort: () => unknown }} props */
+/** The head of a column by which a list can be sorted; `now` is the direction in force. A second press reverses the order.
+ * @param {{ label: string, now: "asc" | "desc" | null, sort: () => unknown }} props */
 export function SortHead({ label, now, sort }) {
-  return html`<th class="r" aria-sort=${now ? "descending" : null}><button type="button" class="sort" onClick=${sort}>${label}${now ? " ▾" : ""}</button></th>`;
+  return html`<th class="r" aria-sort=${now && `${now}ending`}><button type="button" class="sort" onClick=${sort}>${label}${now ? (now === "asc" ? " ▴" : " ▾") : ""}</button></th>`;
+}
+
+/** The order that the address asks for: its column, and what heads of columns need.
+ * @param {QueryParams} query @param {string} first the column unless another is asked for */
+export function useSort({ params, set }, first) {
+  const sort = params.get("sort") ?? first;
+  /** @type {"asc" | "desc"} */
+  const order = params.get("order") === "asc" ? "asc" : "desc";
+  /** @param {string} name @param {string} [label] */
+  const head = (name, label = name) => html`<${SortHead} label=${label} now=${sort === name ? order : null} sort=${() => set({
+    sort: name === first ? "" : name, order: sort === name && order === "desc" ? "asc" : "",
+  })} />`;
+  return { sort, order, head };
 }

@@ -1,8 +1,10 @@
 // What needs the user now. Requested once; shown by the overview, the rail, the tab's title and icon.
 /** @import { Need } from "../../types/answers" */
+import { tell } from "./alerts.js";
 import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
 import { useEffect, useMemo, useState } from "./html.js";
+import { isMuted } from "./muted.js";
 import { live } from "../net/event-stream.js";
 import { setCount } from "./title.js";
 import { throttle } from "../net/throttle.js";
@@ -12,15 +14,21 @@ import { useAnswer } from "./use-answer.js";
 export const NEEDS = {
   approval_likely: ["✋", "approval likely", "open far longer than usual; no hook reports an approval"],
   question: ["?", "question", "the agent asks"],
-  your_turn: ["▲", "your turn", ""],
+  turn_ended: ["✓", "turn ended", ""],
   failed: ["✕", "failed", ""],
   stalled: ["–", "stalled", "no event for ten minutes"],
 };
 
+/** How many sessions need the person, in the words of `hookspan watch`. @param {number} n */
+export const needWords = (n) => (n === 0 ? "nothing needs you" : n === 1 ? "1 needs you" : `${n} need you`);
+
+/** How many turns ended. @param {number} n */
+export const endedWords = (n) => `${plural(n, "turn")} ended`;
+
 /** The needs as a sentence for screen readers. @param {Need[]} needs */
 export function said(needs) {
   if (!needs.length) return "Nothing needs you.";
-  return `${plural(needs.length, "session")} waiting: ${needs.map((need) => `${NEEDS[need.kind]?.[1] ?? "needs you"}, ${visible(need.project ?? need.session)}`).join("; ")}`;
+  return `${needWords(needs.length)}: ${needs.map((need) => `${NEEDS[need.kind]?.[1] ?? "needs you"}, ${visible(need.project ?? need.session)}`).join("; ")}`;
 }
 
 function midnight() {
@@ -44,7 +52,15 @@ export function useOverview(on) {
     }, 60_000);
     return () => clearInterval(timer);
   }, [soon]);
-  const needs = data?.needs.length ?? 0;
-  useEffect(() => setCount(needs), [needs]);
-  return { data, error, reload };
+  const [, drawn] = useState(0);
+  useEffect(() => {
+    const muted = () => drawn((n) => n + 1);
+    addEventListener("hookspan:muted", muted);
+    return () => removeEventListener("hookspan:muted", muted);
+  }, []);
+  // What is muted counts nowhere; Now still shows it.
+  const needs = (data?.needs ?? []).filter((need) => !isMuted({ session: need.session, status: need.kind, since: need.since_us }));
+  useEffect(() => setCount(needs.length), [needs.length]);
+  useEffect(() => { if (data) tell(needs, data.ended); }, [data]);
+  return { data, needs, error, reload };
 }

@@ -12,6 +12,8 @@ const NAME_PX = 76;
 const ERROR_PX = 4;
 /** A shorter drag is a click. */
 const DRAG_PX = 4;
+/** So near to an edge of the window a drag moves that edge. */
+const EDGE_PX = 5;
 
 /** @typedef {{ onJump: (t: number) => void, onBrush: (from: number, to: number) => void }} Callbacks */
 
@@ -28,6 +30,8 @@ export class Minimap {
     host.replaceChildren(this.names, this.canvas, this.box, this.brush);
     /** @type {Axis | null} */
     this.axis = null;
+    /** Where the window is, in pixels. */
+    this.place = [0, 0];
     this.drag(onJump, onBrush);
   }
 
@@ -87,14 +91,39 @@ export class Minimap {
     if (!this.axis) return;
     const x0 = Math.max(0, toX(this.axis, from));
     const x1 = Math.min(this.axis.width, toX(this.axis, to));
+    this.place = [x0, x1];
     this.box.style.transform = `translateX(${NAME_PX + x0}px)`;
     this.box.style.width = `${Math.max(3, x1 - x0)}px`;
+  }
+
+  /** What a drag from `x` does: moves the window or one of its edges, or draws a new window. A window over everything cannot move.
+   * @param {number} x @returns {"from" | "to" | "window" | "new"} */
+  grip(x) {
+    const [x0, x1] = this.place;
+    if (!this.axis || x1 - x0 > this.axis.width - 2 * EDGE_PX) return "new";
+    // A narrow window has no room for edges beside a middle.
+    const edge = Math.min(EDGE_PX, (x1 - x0) / 4);
+    if (Math.abs(x - x0) <= edge) return "from";
+    if (Math.abs(x - x1) <= edge) return "to";
+    return x > x0 && x < x1 ? "window" : "new";
+  }
+
+  /** The window after a drag by `by` pixels. @param {"from" | "to" | "window"} grip @param {number[]} place @param {number} by */
+  moved(grip, [x0, x1], by) {
+    const width = this.axis?.width ?? 0;
+    if (grip === "from") return [Math.max(0, Math.min(x1 - 2, x0 + by)), x1];
+    if (grip === "to") return [x0, Math.min(width, Math.max(x0 + 2, x1 + by))];
+    const at = Math.max(0, Math.min(width - (x1 - x0), x0 + by));
+    return [at, at + x1 - x0];
   }
 
   /** @param {Callbacks["onJump"]} onJump @param {Callbacks["onBrush"]} onBrush */
   drag(onJump, onBrush) {
     /** @type {number | null} */
     let from = null;
+    /** @type {ReturnType<Minimap["grip"]>} */
+    let grip = "new";
+    let place = this.place;
     /** @param {PointerEvent} event */
     const x = (event) => Math.max(0, Math.min(this.axis?.width ?? 0, event.clientX - this.canvas.getBoundingClientRect().left));
     const stop = () => {
@@ -104,11 +133,23 @@ export class Minimap {
     this.canvas.addEventListener("pointerdown", (event) => {
       if (event.button !== 0 || !this.axis) return;
       from = x(event);
+      grip = this.grip(from);
+      place = this.place;
       this.canvas.setPointerCapture(event.pointerId);
     });
     this.canvas.addEventListener("pointermove", (event) => {
-      if (from === null) return;
       const to = x(event);
+      if (from === null || !this.axis) {
+        const over = this.grip(to);
+        this.canvas.style.cursor = over === "window" ? "grab" : over === "new" ? "" : "ew-resize";
+        return;
+      }
+      if (grip !== "new") {
+        if (Math.abs(to - from) < DRAG_PX) return;
+        const [a, b] = this.moved(grip, place, to - from);
+        onBrush(toTime(this.axis, a), toTime(this.axis, b));
+        return;
+      }
       this.brush.hidden = Math.abs(to - from) < DRAG_PX;
       this.brush.style.transform = `translateX(${NAME_PX + Math.min(from, to)}px)`;
       this.brush.style.width = `${Math.abs(to - from)}px`;
@@ -118,7 +159,7 @@ export class Minimap {
       const [a, b] = [from, x(event)].sort((one, other) => one - other);
       stop();
       if (b - a < DRAG_PX) onJump(toTime(this.axis, a));
-      else onBrush(toTime(this.axis, a), toTime(this.axis, b));
+      else if (grip === "new") onBrush(toTime(this.axis, a), toTime(this.axis, b));
     });
     this.canvas.addEventListener("pointercancel", stop);
   }

@@ -8,7 +8,7 @@ import { ask, axe, becomes, chromium, eventually, matches, missing } from "./sup
 
 const skip = await missing(noCollector);
 const SESSION = "6b1f0c52-9d3e-4a77-8c15-2e90a4d7f3b1";
-const PAGES = ["/", "/now", "/sessions", "/errors", "/latency?days=365", "/latency?group=model&days=365", "/latency?group=project&days=365", "/time?days=365", "/search?q=cargo", "/search?status=error", "/live", "/health", "/privacy"];
+const PAGES = ["/", "/now", "/sessions", "/errors", "/latency?days=365", "/latency?group=model&days=365", "/latency?group=project&days=365", "/time?days=365", "/files?days=365", "/search?q=cargo", "/search?status=error", "/live", "/health", "/privacy"];
 const VIEWS = ["conversation", "waterfall", "flame", "log", "edits", "insights"];
 let collector;
 let browser;
@@ -61,14 +61,18 @@ test("what waits for the person is in the list, the title and the icon, oldest f
   const page = await open("/");
   const { tab } = page;
   await settled(tab);
-  const older = new Talk({ at: ago(400_000), project: "api", seed: 3 }).start("add the tests").end();
-  const newer = new Talk({ at: ago(60_000), project: "docs", seed: 4 }).start("write the page").end();
-  await collector.take(jsonl(older, newer));
-  await eventually("both wait", async () => (await tab.locator(".need").count()) >= 2);
-  const texts = await tab.locator(".need").allTextContents();
+  const asks = (ms, project, seed, question) => new Talk({ at: ago(ms), project, seed }).start(`work on ${project}`).open("AskQuestion", { question });
+  const ended = new Talk({ at: ago(300_000), project: "boats", seed: 5 }).start("paint the boat").end();
+  await collector.take(jsonl(asks(400_000, "api", 3, "which port?"), asks(60_000, "docs", 4, "which page?"), ended));
+  const needs = tab.locator("section:has(#needs) .need");
+  await eventually("both wait", async () => (await needs.count()) >= 2);
+  const texts = await needs.allTextContents();
   const at = (word) => texts.findIndex((text) => text.includes(word));
-  assert.ok(at("add the tests") >= 0 && at("add the tests") < at("write the page"), texts.join(" | "));
-  const count = await tab.locator(".need").count();
+  assert.ok(at("api") >= 0 && at("api") < at("docs"), texts.join(" | "));
+  // A turn that ended is in a list of its own, and counts neither in the title nor in the icon.
+  await tab.locator("section:has(#ended) .need", { hasText: "paint the boat" }).waitFor();
+  assert.equal(at("boats"), -1);
+  const count = await needs.count();
   await eventually("the title counts", async () => (await tab.title()).startsWith(`(${count}) `));
   await matches(() => tab.locator('link[rel="icon"]').getAttribute("href"), /icon-\d\.svg$/);
   const said = () => tab.locator(".frame > [role=status]").first().textContent();
@@ -126,18 +130,28 @@ test("Now says what each agent does against its usual time, alarms with a reason
     await matches(() => card("paint the boat").textContent(), /turn ended.*The boat is painted/s);
     assert.doesNotMatch(await card("push the branch").locator(".agent-said").textContent(), /[{}]/, "words, not the document around them");
     await becomes(() => tab.locator(".agent-alarm").count(), 1);
-    await matches(() => tab.locator(".bar").textContent(), /1 needs you/);
+    await matches(() => tab.locator(".bar").textContent(), /1 needs you.*1 turn ended/);
     await eventually("ten minutes in sixty parts", async () => (await card("push the branch").locator(".ten i").count()) === 60);
-    // The overview and the title count the same alarms. A call that merely runs is not one.
-    await matches(() => tab.title(), /^\(2\) Now/, "the approval, and the turn that ended");
+    // The badge and the title count the same alarm, and neither a call that merely runs nor a turn that ended.
+    await eventually("the title counts", async () => /^\(1\) Now/.test(await tab.title()));
+    await tab.locator(".need-badge", { hasText: /^1$/ }).waitFor();
     await becomes(() => axe(own.context, tab), "[]");
     await card("push the branch").locator(".agent-title").focus();
     await tab.keyboard.press("m");
     await eventually("muted", async () => (await tab.locator(".agent-alarm").count()) === 0);
-    await matches(() => tab.locator(".bar").textContent(), /0 need you/);
-    await tab.reload();
+    await eventually("the number is gone", async () => /nothing needs you.*1 turn ended/.test(await tab.locator(".bar").textContent()));
+    await eventually("from the title, too", async () => /^Now/.test(await tab.title()));
+    await tab.goto(`${own.base}/`);
+    await tab.getByText("Nothing needs you.", { exact: false }).first().waitFor();
+    await tab.goto(`${own.base}/now`);
     await card("push the branch").getByRole("button", { name: "unmute" }).click();
     await eventually("not muted", async () => (await tab.locator(".agent-alarm").count()) === 1);
+    // Overview shows the same two numbers, in two lists.
+    await tab.goto(`${own.base}/`);
+    await tab.getByRole("heading", { name: "Needs you now 1" }).waitFor();
+    await tab.getByRole("heading", { name: "Turn ended 1" }).waitFor();
+    await tab.goto(`${own.base}/now`);
+    await card("push the branch").waitFor();
     const first = await tab.locator(".agent-title").first().getAttribute("href");
     await tab.keyboard.press("1");
     await eventually("the first card", () => new URL(tab.url()).pathname === new URL(first, own.base).pathname);
@@ -225,6 +239,28 @@ test("the filter, the order and the state of the list are in the address and sur
   await eventually("still one row", async () => (await tab.locator("tbody tr").count()) === 1);
   await becomes(() => tab.getByRole("searchbox").inputValue(), "boat tool:Shell dur>700ms");
   await becomes(() => tab.locator("th[aria-sort=descending]").textContent(), "errors ▾");
+  // A second press reverses the order, and Back over the address keeps it.
+  await tab.goto(`${browser.base}/sessions`);
+  await tab.getByRole("button", { name: "last" }).click();
+  await tab.locator("th[aria-sort=ascending]", { hasText: "last ▴" }).waitFor();
+  const asked = await ask(tab, "sessions?order=asc");
+  await becomes(() => tab.locator("tbody a").evaluateAll((links) => links.map((link) => link.getAttribute("href"))), asked.items.map((one) => one.url));
+  await tab.reload();
+  await tab.locator("th[aria-sort=ascending]").waitFor();
+  await page.close();
+});
+
+test("a hit says where it is, and two letters find no less than the word that begins with them", { skip }, async () => {
+  await collector.take(jsonl(new Talk({ at: ago(90_000), project: "quay", seed: 13 }).start("count the crates").end().wait(100).start("and the barrels").shell("quayside --count", 900).end()));
+  const page = await open("/search");
+  const { tab } = page;
+  await settled(tab);
+  const total = async (q) => (await ask(tab, `search?q=${q}`)).total;
+  // The index follows the store.
+  await eventually("it is in the index", async () => (await total("quayside")) > 0);
+  assert.ok((await total("qu")) >= (await total("quayside")));
+  await tab.goto(`${browser.base}/search?q=quayside`);
+  await tab.locator(".hit-place", { hasText: "quay / turn 2 · count the crates" }).first().waitFor();
   await page.close();
 });
 
@@ -588,7 +624,7 @@ test("pages are there after the collector has stopped, and none is asked for the
   tab.on("request", (request) => asked.push(new URL(request.url()).pathname));
   await tab.keyboard.press("g");
   await tab.keyboard.press("t");
-  await tab.getByRole("heading", { name: "Where the time went", level: 1 }).waitFor();
+  await tab.getByRole("heading", { name: "Time and cost", level: 1 }).waitFor();
   assert.deepEqual(asked.filter((path) => path.startsWith("/a/")), []);
   await collector.start();
   await eventually("there again", async () => (await tab.locator(".lost").count()) === 0);
@@ -627,7 +663,7 @@ test("where the time went adds up by day and project, and one project can be cho
   await matches(() => tab.url(), /project=lamplight/);
   await tab.reload();
   await eventually("still one", async () => (await total().catch(() => "")).includes("in 1 turn · lamplight"));
-  await becomes(() => tab.locator(".days > li").count(), 7);
+  await becomes(() => tab.locator(".column").count(), 7);
   const background = (bar) => getComputedStyle(bar).backgroundImage;
   await matches(() => tab.locator(".time-bar").first().evaluate(background), /gradient/);
   await tab.getByRole("button", { name: "all projects" }).click();

@@ -44,7 +44,7 @@ test("offsets", () => {
 
 test("dates, plurals and estimates", () => {
   assert.equal(date(1_767_189_731_204_000), "2025-12-31 14:02");
-  assert.deepEqual([plural(1, "turn"), plural(3, "turn")], ["1 turn", "3 turns"]);
+  assert.deepEqual([plural(1, "turn"), plural(3, "turn"), plural(73_285, "span")], ["1 turn", "3 turns", "73,285 spans"]);
   assert.equal(cost({ estimated: 0, currency: "USD", unpriced_tokens: 31_000 }), "– (31.0k tok unpriced)", "no price is no zero");
   assert.equal(cost({ estimated: 0, currency: "USD", unpriced_tokens: 0 }), "≈ 0.00 USD est.");
   assert.equal(cost({ estimated: 1.005, currency: "USD", unpriced_tokens: 31_000 }), "≈ 1.00 USD est. (31.0k tok unpriced)");

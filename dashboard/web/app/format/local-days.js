@@ -1,0 +1,33 @@
+// Days as the person has them: in the browser's zone. All times are integer microseconds.
+
+/** The begin of the day that lies `days` after the one of `us`. A day with a change of the clock has 23 or 25 hours.
+ * @param {number} us @param {number} [days] */
+export function midnight(us, days = 0) {
+  const d = new Date(us / 1_000);
+  return new Date(d.getFullYear(), d.getMonth(), d.getDate() + days).getTime() * 1_000;
+}
+
+/** The day in the browser's zone: `2026-01-31`. @param {number} us */
+export function day(us) {
+  const d = new Date(us / 1_000);
+  return [d.getFullYear(), d.getMonth() + 1, d.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
+}
+
+/** How many days lie between two begins of days. @param {number} from @param {number} to */
+export const daysBetween = (from, to) => Math.round((to - from) / 86_400e6);
+
+/** The lengths of columns of `width` days between two begins of days, as `GET time` takes them: `1440*29,1380`.
+ * @param {number} from @param {number} to @param {number} [width] */
+export function columns(from, to, width = 1) {
+  /** @type {[minutes: number, times: number][]} */
+  const runs = [];
+  for (let at = from; at < to;) {
+    const next = midnight(at, width);
+    const minutes = Math.round((next - at) / 60e6);
+    const last = runs.at(-1);
+    if (last?.[0] === minutes) last[1] += 1;
+    else runs.push([minutes, 1]);
+    at = next;
+  }
+  return runs.map(([minutes, times]) => (times > 1 ? `${minutes}*${times}` : `${minutes}`)).join(",");
+}

@@ -1,0 +1,45 @@
+// Notices of the browser when a session needs the person, or a turn ended: per kind, only where asked for, and without any content.
+/** @import { Need } from "../../types/answers" */
+import { read, write } from "./local-storage.js";
+
+/** Kinds that can be asked for. */
+export const KINDS = /** @type {const} */ (["needs you", "turn ended"]);
+/** @typedef {typeof KINDS[number]} Kind */
+
+/** @type {Set<string> | null} */
+let known = null;
+
+/** The kinds that are asked for. @returns {Kind[]} */
+export function wanted() {
+  const kept = (read("hookspan.notices") ?? "").split(",");
+  return KINDS.filter((kind) => kept.includes(kind));
+}
+
+/** Turns a kind on or off. The browser asks the person when the first is turned on: call this from a click.
+ * @param {Kind} kind @returns {Promise<string | null>} why it cannot be turned on */
+export async function toggle(kind) {
+  const now = wanted();
+  const on = !now.includes(kind);
+  if (on) {
+    if (!("Notification" in window)) return "this browser has no notices here";
+    if (await Notification.requestPermission() !== "granted") return "the browser does not allow notices of this page";
+  }
+  write("hookspan.notices", KINDS.filter((one) => (one === kind ? on : now.includes(one))).join(","));
+  return null;
+}
+
+/** Tells what is new since the last call. What was there at the first call is old, and a page in view needs no notice.
+ * @param {Need[]} needs @param {Need[]} ended */
+export function tell(needs, ended) {
+  /** @param {Need} need */
+  const name = (need) => `${need.session} ${need.kind} ${need.since_us}`;
+  const before = known;
+  known = new Set([...needs, ...ended].map(name));
+  if (!before || !document.hidden || !("Notification" in window) || Notification.permission !== "granted") return;
+  const kinds = wanted();
+  for (const [kind, list] of /** @type {[Kind, Need[]][]} */ ([["needs you", needs], ["turn ended", ended]])) {
+    const fresh = list.filter((need) => !before.has(name(need)));
+    // One notice a kind: of several tabs the same tag shows one.
+    if (fresh.length && kinds.includes(kind)) new Notification(`hookspan: ${kind}`, { body: `${list.length} in all`, tag: `hookspan ${kind}` }).onclick = () => window.focus();
+  }
+}
