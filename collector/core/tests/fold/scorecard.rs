@@ -135,5 +135,6 @@ const OUTSIDE: &str = "
 ## Inputs of other people
 
 The same for small streams modelled on what other people reported or captured (`collector/core/tests/outside`). Most of them
-were wrong when they were tried first.
+were wrong when they were tried first. Their truths come from hookspan's own result and were compared by eye with what the
+reporter called right; they show a change and prove no result.
 ";
