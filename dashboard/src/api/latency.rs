@@ -114,8 +114,8 @@ impl LatencyItem {
 }
 
 impl PeriodQuery {
-    /// Where it begins, if that was said.
-    pub(super) fn from_ns(&self) -> Option<i64> {
+    /// Where the period begins, if the query says so.
+    pub(super) fn begin_ns(&self) -> Option<i64> {
         self.from_us.map(Number::us_as_ns)
     }
 }

@@ -213,7 +213,7 @@ pub(super) async fn time(
 ) -> Answer<Times> {
     let filter = wanted.filter()?;
     let now_ns = app.clock.now_ns();
-    let from_ns = period.from_ns();
+    let from_ns = period.begin_ns();
     let period = Period::of(&period, now_ns)?;
     let edges = match (&wanted.columns, from_ns) {
         (Some(columns), Some(from_ns)) => asked(columns, from_ns)?,
@@ -304,7 +304,15 @@ impl Asked {
             }
         }
         let (projects, models) = (by_activity(projects), by_activity(models));
-        let shares = self.shares(rows, days.len(), prices, (&projects, &models));
+        let list = match self.by {
+            By::Project => Some(&projects),
+            By::Model => Some(&models),
+            By::None => None,
+        };
+        let shares = match list {
+            Some(list) => self.shares(rows, days.len(), prices, list),
+            None => days.iter().map(|_| Vec::new()).collect(),
+        };
         let pairs = edges.windows(2).zip(days).zip(shares);
         let column = |((edges, sum), shares): ((&[i64], Sum), Vec<Share>)| Column {
             from_us: edges.first().map_or(0, |edge| edge / 1_000),
@@ -321,39 +329,20 @@ impl Asked {
             model: self.model.clone(),
             total: total.item(prices),
             days,
-            items: projects
-                .iter()
-                .map(|(name, sum)| Project {
-                    project: name.map(String::from),
-                    sums: sum.item(prices),
-                    url: sessions_url("project", *name, beside),
-                })
-                .collect(),
-            models: models
-                .iter()
-                .map(|(name, sum)| Model {
-                    model: name.map(String::from),
-                    sums: sum.item(prices),
-                    url: sessions_url("model", *name, ""),
-                })
-                .collect(),
+            items: projects.iter().map(|line| project_row(line, prices, beside)).collect(),
+            models: models.iter().map(|line| model_row(line, prices)).collect(),
             url: "/time",
         }
     }
 
-    /// The shares of each column.
+    /// The shares of each column, for the projects or models of `list`.
     fn shares(
         &self,
         rows: &[Spent],
         columns: usize,
         prices: &Prices,
-        (projects, models): (&[(Option<&String>, Sum)], &[(Option<&String>, Sum)]),
+        list: &[(Option<&String>, Sum)],
     ) -> Vec<Vec<Share>> {
-        let list = match self.by {
-            By::Project => projects,
-            By::Model => models,
-            By::None => return (0..columns).map(|_| Vec::new()).collect(),
-        };
         let named = list.iter().take(SHARES_MAX).enumerate();
         let places: BTreeMap<Option<&String>, usize> =
             named.map(|(place, (name, _))| (*name, place)).collect();
@@ -387,6 +376,22 @@ fn by_activity(sums: BTreeMap<Option<&String>, Sum>) -> Vec<(Option<&String>, Su
     let mut list: Vec<_> = sums.into_iter().collect();
     list.sort_by_key(|(_, sum)| core::cmp::Reverse(sum.time.active_ns));
     list
+}
+
+fn project_row((name, sum): &(Option<&String>, Sum), prices: &Prices, beside: &str) -> Project {
+    Project {
+        project: name.map(String::from),
+        sums: sum.item(prices),
+        url: sessions_url("project", *name, beside),
+    }
+}
+
+fn model_row((name, sum): &(Option<&String>, Sum), prices: &Prices) -> Model {
+    Model {
+        model: name.map(String::from),
+        sums: sum.item(prices),
+        url: sessions_url("model", *name, ""),
+    }
 }
 
 /// The sessions behind a row. Nobody can ask for sessions without a project or model.
