@@ -97,13 +97,24 @@ fn the_pages_own_tests_pass_on_a_collector_of_their_own() {
         }
     };
     let program = binaries::hookspan();
-    pages_own_tests(
-        &chromium,
-        "collector.test.mjs",
-        "HOOKSPAN_BIN",
-        program.to_str().unwrap(),
-        ".",
-    );
+    for file in ["collector.test.mjs", "pages.test.mjs"] {
+        pages_own_tests(&chromium, file, "HOOKSPAN_BIN", program.to_str().unwrap(), ".");
+    }
+}
+
+/// A file of browser tests that nothing starts would hold nothing.
+#[test]
+fn every_file_of_browser_tests_is_run() {
+    let files = fs::read_dir(ui_tests()).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = files.map(|name| name.into_string().unwrap());
+    let tests: Vec<String> = names.filter(|name| name.ends_with(".test.mjs")).collect();
+    assert!(tests.len() >= 5, "{tests:?}");
+    for name in tests {
+        assert!(
+            include_str!("dashboard.rs").contains(&format!("\"{name}\"")),
+            "nothing starts {name}"
+        );
+    }
 }
 
 /// The scripts have no build step, so only the type check finds wrong names in them. The API's types come from its

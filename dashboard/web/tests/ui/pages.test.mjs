@@ -9,26 +9,34 @@ import { ask, axe, becomes, chromium, eventually, matches, missing } from "./sup
 const skip = await missing(noCollector);
 const MINUTE = 60_000;
 const ago = (ms) => Date.now() - ms;
+/** When this day began, in the zone of the browser, which is that of this process. */
+const midnight = () => new Date().setHours(0, 0, 0, 0);
+/** Today, and not before midnight however early it is. */
+const today = (ms) => Math.max(ago(ms), midnight() + 1_000);
 let collector;
 let browser;
 
 /** What an agent did to one file on two days, and another agent. */
 function touched() {
   const root = "/home/dev/src/harbour";
-  const one = new Talk({ at: ago(26 * 60 * MINUTE), project: "harbour", seed: 71 }).start("add a guard for the routes");
+  const one = new Talk({ at: midnight() - 120 * MINUTE, project: "harbour", seed: 71 }).start("add a guard for the routes");
   one.tool("Read", { file_path: `${root}/src/guard.rs` }, 9).wait(900);
   one.tool("StrReplace", { file_path: `${root}/src/guard.rs`, old_string: "a\nb\n", new_string: "a\nc\nd\n" }, 14).wait(500);
   one.tool("Read", { file_path: `${root}/src/claims.rs` }, 7);
   one.tool("StrReplace", { file_path: `${root}/src/guard.rs`, old_string: "x", new_string: "y\nz" }, 9, { failed: "no match" }).end();
-  const other = new Talk({ at: ago(50 * MINUTE), project: "harbour", seed: 72, model: "opus-9" }).start("bump axum and fix what breaks");
+  const other = new Talk({ at: today(50 * MINUTE), project: "harbour", seed: 72, model: "opus-9" }).start("bump axum and fix what breaks");
   other.tool("Read", { file_path: `${root}/src/guard.rs` }, 8).tool("Read", { file_path: "/etc/hosts" }, 3).shell("cargo test", 4_000).end();
-  const hostile = new Talk({ at: ago(40 * MINUTE), project: "<b>evil</b>", seed: 73 }).start("odd names");
+  const hostile = new Talk({ at: today(40 * MINUTE), project: "<b>evil</b>", seed: 73 }).start("odd names");
   for (const text of HOSTILE.slice(0, 4)) hostile.tool("Read", { file_path: `/home/dev/src/<b>evil</b>/${text}` }, 2);
   return jsonl(one, other, hostile.end());
 }
 
 before(async () => {
   if (skip) return;
+  // A day that ends meanwhile would move what happened today.
+  const early = () => ago(midnight()) < MINUTE / 4;
+  const late = () => ago(midnight()) > (24 * 60 - 3) * MINUTE;
+  while (late() || early()) await new Promise((resolve) => { setTimeout(resolve, 1_000); });
   collector = new Collector().configure('[prices."gpt-5.5*"]\ninput = 2.0\noutput = 10.0\ncache_read = 0.2\n');
   await collector.start();
   await collector.take(touched());
@@ -133,8 +141,8 @@ test("time and cost are stacked by what is chosen, days are the browser's, and a
   const answer = await ask(tab, `time?days=7`);
   assert.equal(answer.total.turns, 3);
   // The last column is today in the browser's zone.
-  const today = await tab.evaluate(() => { const d = new Date(); return [d.getFullYear(), d.getMonth() + 1, d.getDate()].map((n) => String(n).padStart(2, "0")).join("-"); });
-  await matches(() => tab.locator(".column .sr").last().textContent(), new RegExp(`^${today}: `));
+  const date = await tab.evaluate(() => { const d = new Date(); return [d.getFullYear(), d.getMonth() + 1, d.getDate()].map((n) => String(n).padStart(2, "0")).join("-"); });
+  await matches(() => tab.locator(".column .sr").last().textContent(), new RegExp(`^${date}: `));
   await matches(() => tab.locator(".chart-legend").textContent(), /harbour/);
   await tab.getByRole("button", { name: "model", exact: true }).click();
   await tab.locator(".chart-legend", { hasText: "opus-9" }).waitFor();
@@ -150,7 +158,7 @@ test("time and cost are stacked by what is chosen, days are the browser's, and a
   await tab.locator(".chart-legend", { hasText: "shell" }).waitFor();
   await becomes(() => axe(browser.context, tab), "[]");
   const csv = await saved(tab, tab.getByRole("button", { name: "CSV" }));
-  assert.match(csv, new RegExp(`${today},1,`));
+  assert.match(csv, new RegExp(`${date},1,`));
   const box = await tab.locator(".columns").boundingBox();
   await tab.mouse.move(box.x + box.width * 0.72, box.y + 60);
   await tab.mouse.down();
