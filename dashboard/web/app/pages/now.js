@@ -22,7 +22,7 @@ await sheet("now");
 
 /** @type {Record<string, [icon: string, word: string]>} */
 const STATUS = {
-  running: ["●", "running"], slow: ["●", "slow"], approval_likely: ["✋", "approval likely"], question: ["?", "question"],
+  running: ["●", "running"], slow: ["●", "slow"], approval_likely: ["▲", "approval likely"], question: ["?", "question"],
   stalled: ["–", "stalled"], failed: ["✕", "failed"], turn_ended: ["✓", "turn ended"],
 };
 /** The strip moves although no hook comes. */

@@ -12,7 +12,7 @@ import { useAnswer } from "./use-answer.js";
 
 /** @type {Record<string, [icon: string, word: string, hint: string]>} */
 export const NEEDS = {
-  approval_likely: ["✋", "approval likely", "open far longer than usual; no hook reports an approval"],
+  approval_likely: ["▲", "approval likely", "open far longer than usual; no hook reports an approval"],
   question: ["?", "question", "the agent asks"],
   turn_ended: ["✓", "turn ended", ""],
   failed: ["✕", "failed", ""],

@@ -22,12 +22,12 @@ const SIZE = { width: 1160, height: 720 };
  * The pages by file name; `session` is the session with the most content. The keys are pressed after the page is drawn.
  */
 const pages = ({ session, other }) => [
-  ["overview", "/"], ["sessions", "/sessions"], ["conversation", session],
+  ["overview", "/"], ["now", "/now"], ["sessions", "/sessions"], ["conversation", session],
   ["session", `${session}?view=waterfall`, ["1", "End", "ArrowRight", "e"]],
   ["flame", `${session}?view=flame`], ["log", `${session}?view=log`],
   ["edits", `${session}?view=edits`], ["insights", `${session}?view=insights`],
   ["compare", `/compare?a=${session.slice(3)}&b=${other.slice(3)}`],
-  ["errors", "/errors"], ["latency", "/latency?group=tool&days=30"], ["time", "/time?days=30"], ["search", "/search?q=cargo"], ["live", "/live"],
+  ["errors", "/errors"], ["latency", "/latency?group=tool&days=30"], ["time", "/time?days=30"], ["files", "/files?days=30"], ["search", "/search?q=cargo"], ["live", "/live"],
   ["health", "/health"], ["privacy", "/privacy"],
 ];
 
