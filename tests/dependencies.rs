@@ -190,14 +190,19 @@ fn packages() -> Vec<Value> {
     metadata(&["--filter-platform", host])["packages"].as_array().cloned().unwrap()
 }
 
+/// What cargo knows of all packages, for every platform. A new machine has only the packages of its own platform: the others are
+/// fetched once.
 fn metadata(arguments: &[&str]) -> Value {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
-        .args(arguments)
-        .current_dir(binaries::project())
-        .output()
-        .unwrap();
+    let ask = |network: &[&str]| {
+        let mut command = Command::new(&cargo);
+        command.args(["metadata", "--format-version", "1", "--locked"]).args(network);
+        command.args(arguments).current_dir(binaries::project()).output().unwrap()
+    };
+    let mut output = ask(&["--offline"]);
+    if !output.status.success() {
+        output = ask(&[]);
+    }
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
