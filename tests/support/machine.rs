@@ -1,5 +1,5 @@
-//! What campaigns need of the machine: file systems of their own, and tools that cause faults. If something is missing,
-//! an `Err` says so, and the campaign is left out for that reason.
+//! What campaigns need on the machine: file systems of their own, and tools that cause faults. If something is missing, the functions
+//! return an `Err` that names it, and the campaign is skipped.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;

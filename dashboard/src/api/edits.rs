@@ -243,7 +243,7 @@ fn changes(input: &serde_json::Value) -> Vec<(String, String)> {
     if listed.is_empty() { pair(input).into_iter().collect() } else { listed }
 }
 
-/// Compares line by line, as lines are counted: the last line is the same with and without its newline.
+/// Compares two texts line by line. A last line without a newline equals the same line with one, as in the counts of lines.
 fn compare(diff: &mut Diff, old: &str, new: &str) {
     let old: Vec<&str> = old.split_terminator('\n').collect();
     let new: Vec<&str> = new.split_terminator('\n').collect();

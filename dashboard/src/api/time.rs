@@ -394,7 +394,8 @@ fn model_row((name, sum): &(Option<&String>, Sum), prices: &Prices) -> Model {
     }
 }
 
-/// The sessions behind a row. Nobody can ask for sessions without a project or model.
+/// Address of the list of a row's sessions. A row without a name links to the whole list: no filter finds sessions that lack a
+/// project or a model.
 fn sessions_url(word: &str, name: Option<&String>, beside: &str) -> String {
     let own = name.map(|name| format!("{word}={}", super::escape(name)));
     let beside = Some(beside.to_owned()).filter(|text| !text.is_empty());

@@ -72,7 +72,7 @@ pub(crate) fn host(hook: &Hook, fields: &Fields<'_>, sent: &str, in_body: bool) 
     imitated(fields, sent)
 }
 
-/// The host of an event with one of Claude Code's names. Several hosts have adopted these names.
+/// Which host sent an event whose name is one of Claude Code's. Several other hosts use the same event names.
 fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
     let transcript = fields.text("transcript_path").unwrap_or_default().replace('\\', "/");
     if let Some((_, host)) = FOLDERS.iter().find(|(folder, _)| transcript.contains(folder)) {

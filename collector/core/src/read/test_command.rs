@@ -90,7 +90,7 @@ const LAUNCHERS: [(&str, &str); 14] = [
     ("yarn", "exec"),
 ];
 
-/// Arguments with which a runner runs no tests, or never ends.
+/// With one of these arguments, a test runner runs no test (`--list`) or never ends (`--watch`).
 const NO_RUN: [&str; 18] = [
     "--help",
     "-h",

@@ -181,8 +181,9 @@ impl ExportStore {
         })
     }
 
-    /// Removes a finished request: `delivered` of its points arrived, `lost` did not. `None`: none arrived, and the destination keeps
-    /// its state. If a deletion removed the request meanwhile, it is built again without what was deleted.
+    /// Removes a finished request. `delivered` points arrived and `lost` points did not. With `None` no point arrived, and the
+    /// destination keeps its state. If a deletion has removed the request meanwhile, the request is built again without the deleted
+    /// spans.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.

@@ -49,8 +49,7 @@ pub(crate) fn latency_of(
     Ok(whole.then(|| by_count(sums)))
 }
 
-/// How often which durations occurred, over the settled spans that match. `None` if more than `most` spans would have
-/// to be read.
+/// Durations of the settled spans that match, with a count for each. `None` if more than `most` spans would have to be read.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

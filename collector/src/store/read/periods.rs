@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row};
 use crate::store::rows::count;
 use crate::store::write::{BLOCK_DAYS, DAY_HOURS, DIGITS, LONGEST_US, heat_read};
 
-/// How often which durations occurred during `hours`, for one name of `dimension` or for all. With `daily`, by UTC day.
+/// Durations during `hours`, with a count for each, for one name of `dimension` or for all. With `daily`, per UTC day.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

@@ -12,7 +12,7 @@ use rusqlite::hooks::Wal;
 
 use crate::store::open::{self, OpenError};
 
-/// A checkpoint is made after this many hooks: about 6 MiB of log.
+/// Number of hooks between two checkpoints. They fill about 6 MiB of SQLite's write-ahead log.
 const EVERY: u64 = 2_000;
 /// At this many pages of log (64 MiB), the writer makes the next checkpoint itself, unless one is running. SQLite can
 /// reuse the log only when all of it is in the database, and a busy writer always adds more. Without this limit, the

@@ -153,7 +153,7 @@ impl World {
         })
     }
 
-    /// In print mode without thoughts: the time of the first hook that names the turn.
+    /// Time of the first hook that names the turn, in print mode when the thoughts are lost. Otherwise `None`.
     fn split(&self, lost: Option<&str>) -> Option<i64> {
         if self.surface != Surface::Print || lost != Some("afterAgentThought") {
             return None;
