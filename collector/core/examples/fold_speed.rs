@@ -43,7 +43,7 @@ struct Stream {
     now: i64,
     seq: u64,
     generation: usize,
-    /// The rest of a turn, last first.
+    /// The remaining hooks of the turn, in reverse order.
     turn: Vec<(&'static str, String)>,
 }
 
@@ -84,7 +84,7 @@ impl Stream {
     }
 }
 
-/// The hooks of a turn, last first.
+/// The hooks of a turn, in reverse order.
 fn turn(generation: usize, calls: usize) -> Vec<(&'static str, String)> {
     let mut hooks =
         vec![("beforeSubmitPrompt", "\"prompt\":\"go on\",\"attachments\":[]".to_owned())];
@@ -119,8 +119,8 @@ fn resident() -> Option<usize> {
     Some(line.trim().trim_end_matches(" kB").parse::<usize>().ok()? * 1_024)
 }
 
-/// Hooks between two readings of the clock. Making them is not timed. It leaves them in the cache, as reading them from
-/// the journal would.
+/// Number of hooks between two clock readings. Building the hooks is not timed. Afterwards the hooks are in the CPU
+/// cache, as they are after the journal was read.
 const STRETCH: usize = 1_000;
 
 #[expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]

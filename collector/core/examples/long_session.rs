@@ -28,7 +28,7 @@ fn resident() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap_or_default() * 1_024
 }
 
-/// What a session comes to.
+/// The totals of a session.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sums {
     turns: u64,
@@ -44,7 +44,7 @@ struct Sums {
 /// The totals of a turn: calls, input and output tokens, duration.
 type Turn = (u64, u64, u64, i64);
 
-/// Adds up the hooks without the fold's rules for turns, pairs and links: each prompt ends with the next stop.
+/// Adds up the hooks without the fold's rules for turns, pairs and links. Here each turn is a prompt and the next stop.
 fn naive(hooks: &[Hook]) -> Sums {
     let mut sums = Sums { began: hooks[0].observed_at, ..Sums::default() };
     let mut prompt = Timestamp::default();
@@ -67,7 +67,7 @@ fn naive(hooks: &[Hook]) -> Sums {
     sums
 }
 
-/// What the fold has told last.
+/// The latest rows that the fold reported.
 struct Told {
     session: Option<SessionSummary>,
     /// Turns by number. The space for all of them is reserved at the start, so that only the fold's memory grows.

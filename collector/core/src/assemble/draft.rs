@@ -29,13 +29,13 @@ pub(crate) struct Node<'a> {
     pub(crate) end: Option<End>,
     pub(crate) start_inferred: bool,
     pub(crate) end_inferred: bool,
-    /// It has no end event of its own.
+    /// The node has no end event of its own.
     pub(crate) incomplete: bool,
     /// The node arrived after its turn settled, so it settles separately.
     pub(crate) late: bool,
     /// The node does not keep its turn open, because it is late or runs in the background.
     pub(crate) detached: bool,
-    /// When it becomes final, if known.
+    /// When the node becomes final, if known.
     pub(crate) settle: Option<Timestamp>,
     /// The node of the subagent that did this work.
     pub(crate) agent: Option<usize>,
@@ -79,7 +79,7 @@ pub(crate) struct Tree<'a> {
     pub(crate) turn: &'a Turn,
     /// Nodes, parents before children. The first is the turn itself.
     pub(crate) nodes: Vec<Node<'a>>,
-    /// The summary of the turn's facts, without calls and other parts that became nodes.
+    /// The summary of the turn's facts, without the facts that became nodes.
     pub(crate) reading: Reading<'a>,
     /// A stop that arrived after the turn settled. Its tokens count in lists, but the turn's span no longer changes.
     pub(crate) late_stop: Option<&'a Stop>,

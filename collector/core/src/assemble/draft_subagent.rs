@@ -89,7 +89,8 @@ impl<'a> Tree<'a> {
             node.end = Some(End { at, reason: EndReason::Matched });
             node.end_inferred = true;
         } else if let Some(at) = again.filter(|_| background != Some(true)) {
-            // The call was denied or lost. Hooks after the second try do not belong to it.
+            // The same work was delegated again, so this call was denied or lost. Hooks after the second request belong
+            // to the second call.
             node.end = Some(End { at, reason: EndReason::Superseded });
             node.end_inferred = true;
             node.incomplete = true;
@@ -114,7 +115,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Adds subagents whose calls are not in the tree. Each is placed where its own hooks are.
+    /// Adds subagents whose calls are not in the tree. Each subagent is placed in the conversation of its own hooks.
     pub(crate) fn add_nested(&mut self, world: World<'a>, keys: Vec<String>, frame: Frame) {
         for key in keys {
             if let Some(Owned { conversation, generation, agent: Some(agent) }) =
@@ -168,7 +169,8 @@ impl<'a> Tree<'a> {
         let child = children.first().copied();
         let link = child.and_then(|child| world.links.get(&child.id));
         node.made_of = fingerprint(&agent, child.zip(link));
-        // Open nodes in a child end when the child ends, or when the call ends that waits for the child.
+        // Open nodes in a child end when the child ends. If that time is unknown, they end with the call that waits for
+        // the child.
         let end = stop.map(|at| End { at, reason: EndReason::Stopped }).or(call_end.map(around));
         node.what = What::Agent(agent, link, child);
         let at = self.push(world, node, frame);
@@ -247,8 +249,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The time of the last fact of a delegation's children, at any depth: who waits for a child works as long as the child.
-/// Nobody asks while the turn is open.
+/// Time of the last fact of a delegation's children, at any depth. A call that waits for a child runs as long as the
+/// child. `None` while the turn is open, because the time is not needed then.
 fn last_life(
     world: World<'_>,
     conversation: &Conversation,
@@ -295,8 +297,8 @@ fn outlive_turn(
     outlive(frame, (over, alive), background == Some(true), call.first())
 }
 
-/// Nodes that continue after their turn and do not end with it: background calls, calls whose end came later, and calls
-/// whose child still works.
+/// Changes the frame of a node that continues after its turn: a background call, a call whose end came later, or a call
+/// whose child still works. The end of the turn does not end such a node.
 fn outlive(
     frame: Frame,
     (over, alive): (Option<Timestamp>, Option<Timestamp>),
@@ -333,11 +335,12 @@ fn clamp(node: &mut Node<'_>) {
     }
 }
 
-/// When a call began: `opened`, when its first hook was received, or `run`, its end minus its measured duration.
+/// When a call began. `opened` is when its first hook was received. `run` is the call's end minus its measured
+/// duration.
 ///
-/// `run` is used if the end was stamped before `opened`, and if `run` is earlier by no more than the disorder of hooks:
-/// then the opening hook was late. The result is not before the start of the turn. A duration that reaches further back
-/// does not belong to this call.
+/// `run` is used in two cases. First, the end was received before `opened`, so the opening hook was late. Second, `run`
+/// is at most [`DISORDER`] earlier than `opened`, or later; it is then not put before the start of the turn. A duration
+/// that reaches further back does not belong to this call, and `opened` is used.
 fn began(
     opened: Option<Timestamp>,
     run: Option<Timestamp>,

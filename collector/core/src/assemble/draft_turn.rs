@@ -200,7 +200,8 @@ impl Tries {
         Self(tries)
     }
 
-    /// When the same work as this call's was delegated again, in a later answer of the model.
+    /// The first later time at which the work of `call` was delegated again. Delegations of the same answer of the
+    /// model do not count.
     fn after(&self, call: &Call<'_>) -> Option<Timestamp> {
         if self.0.is_empty() {
             return None;
@@ -344,7 +345,8 @@ impl<'a> Tree<'a> {
             siblings.filter_map(|node| node.end.map(|end| end.at)).collect();
         ends.sort_unstable();
         for (index, (key, fact, response)) in responses.iter().enumerate() {
-            // Earlier responses have ended, too, and stand in order.
+            // `ends` does not contain responses. Of the earlier responses only the previous one matters, because they
+            // are in order.
             let before = index.checked_sub(1).map(|before| responses[before].1.at);
             let ended = ends.partition_point(|at| *at <= fact.at).checked_sub(1);
             let sibling = ended.map(|last| ends[last]).max(before.filter(|&at| at <= fact.at));
@@ -511,7 +513,7 @@ impl<'a> Tree<'a> {
     }
 
     pub(crate) fn note_deadlines(&mut self, world: World<'_>, last: Timestamp) {
-        // A turn waits longer if a call is open.
+        // While a call is open, the turn waits for the longer session limit.
         let waits = self.nodes.iter().any(|n| n.kind == SpanKind::Tool && n.end.is_none());
         let (idle, session) = (world.config.generation_idle_ns, world.config.session_idle_ns);
         let open = match self.close {

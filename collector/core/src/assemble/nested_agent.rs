@@ -68,7 +68,7 @@ impl<'a> Nested<'a> {
         keys
     }
 
-    /// A subagent that no call took.
+    /// Takes a waiting subagent whose call did not appear in the tree.
     pub(crate) fn left(&mut self, key: &str) -> Option<Owned<'a>> {
         self.waiting.remove(key)
     }

@@ -37,7 +37,7 @@ pub(crate) fn repository(attributes: &mut Attributes, seen: Option<&Repository>)
     attributes.detail("vcs.repository.url.full", seen.url.as_deref());
 }
 
-/// What an address says.
+/// The parts of a repository's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts<'a> {
     host: &'a str,

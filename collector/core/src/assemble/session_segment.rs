@@ -26,14 +26,14 @@ use crate::model::tolerance::{END_GRACE, MINUTE};
 pub(crate) struct Segment {
     pub(crate) start: Timestamp,
     pub(crate) last: Timestamp,
-    /// The hook that ended it.
+    /// Time of the hook that ended the segment.
     pub(crate) ended: Option<Timestamp>,
     pub(crate) close: Option<End>,
     pub(crate) settle: Option<Timestamp>,
     pub(crate) failed: bool,
 }
 
-/// Starts of the segments for turns, computed from their first facts alone.
+/// Starts of the segments that the turns form. This reads only the first and last fact of each turn, and no children.
 pub(crate) fn starts(world: World<'_>, conversation: &Conversation) -> Vec<Timestamp> {
     let turns = conversation.turns.iter().map(|turn| item(conversation, turn));
     cut(world, conversation, turns).into_iter().map(|segment| segment.start).collect()
@@ -226,8 +226,8 @@ fn around(conversation: &Conversation) -> Vec<Item<'_>> {
     items
 }
 
-/// Adds the next item to the last segment, or begins a new segment. An end event never begins a segment. After an end,
-/// a person may continue at once.
+/// Adds the next item to the last segment, or begins a new segment. An end event never begins a segment. After an end
+/// event, a prompt begins a new segment at once.
 fn join(segments: &mut Vec<Segment>, (start, last, says): Item<'_>, idle: i64) {
     let joins = segments.last().is_some_and(|open| match (open.ended, says) {
         (Some(_), Says::Ends(_)) => true,
@@ -248,7 +248,7 @@ fn join(segments: &mut Vec<Segment>, (start, last, says): Item<'_>, idle: i64) {
     if let Says::Ends(end) = says {
         let is_error = |text: &Option<String>| text.as_deref() == Some("error");
         open.failed |= is_error(&end.reason) || is_error(&end.final_status);
-        // A late end event does not extend a segment that had already ended.
+        // A late end event does not extend the segment, which had ended or was idle for too long.
         if is_late {
             return;
         }

@@ -91,8 +91,8 @@ fn told_after(call: &Call<'_>) -> Option<Edits> {
     call.after.and_then(|fact| tool_facts(&fact.kind)?.more()?.edits)
 }
 
-/// Time at which the post hook was received, minus the time of the pre hook, minus the duration. `None` if the call
-/// needs no approval and hooks cannot have run for so long. Then the machine slept, or the cause is unknown.
+/// Time between the pre hook and the post hook of a call, minus the call's duration. `None` if the call needs no
+/// approval and this time is longer than hooks can run: then the machine slept, or the cause is unknown.
 pub(crate) fn wait_ms(call: &Call<'_>) -> Option<f64> {
     let (opened, ended) = call.opened().zip(call.ended())?;
     let duration = call.duration_ms()?;
@@ -126,7 +126,8 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
         ToolClass::Shell => {
             let background = call.is_background();
             attributes.flag("cursor.shell.background", background.then_some(true));
-            // The generic end event came after the call was over. The time until then does not count for the turn.
+            // The generic end event of a background command is only a receipt. The specific end event comes later and
+            // has the command's own duration.
             let own =
                 call.after.filter(|after| background && call.post.is_some_and(|p| p.at < after.at));
             attributes.double("cursor.shell.background_ms", Call::measured(own));

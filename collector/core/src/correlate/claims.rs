@@ -68,7 +68,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// The call that a child's own hooks name, if they do not name its conversation.
+/// The call that a child's own hooks name. `None` if these hooks also name the parent conversation.
 fn lineage_by_call(child: &Conversation) -> Option<&str> {
     let lineage = child.lineage.as_ref().filter(|lineage| lineage.parent.is_empty())?;
     Some(&lineage.subagent)

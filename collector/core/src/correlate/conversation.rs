@@ -99,7 +99,7 @@ pub(crate) struct Conversation {
     /// Whether new facts may move turns, so that the layout must be computed again.
     pub(super) moved: bool,
     pub(super) placed: Placed,
-    /// Generations whose first fact is new, if only they moved.
+    /// Generations that got a new first fact. If [`Self::moved`] is false, only their turns are placed again.
     pub(super) begun: Vec<Arc<str>>,
     /// Turns that start before this have not changed since the last [`Self::take_changed`].
     pub(super) changed: Timestamp,
@@ -109,7 +109,7 @@ pub(crate) struct Conversation {
     pub(crate) described: Fingerprint,
     /// The values that `described` covers.
     description: ((Option<u64>, Host), Option<Arc<str>>),
-    /// Whether it is in the list of conversations with new facts.
+    /// Whether the conversation is in the list of conversations with new facts.
     pub(crate) touched: bool,
 }
 
@@ -306,7 +306,7 @@ impl Conversation {
                 insert(&mut self.session, fact)
             }
             K::SessionEnd(_) => {
-                // Facts after this one that name no turn belong to another turn.
+                // Loose facts after a session end belong to another turn than those before it.
                 if self.loose.last().is_some_and(|last| last.at >= fact.at) {
                     self.move_turns();
                 }
@@ -317,7 +317,7 @@ impl Conversation {
             K::TabRead { .. } | K::TabEdit { .. } => insert(&mut self.tabs, fact),
             K::WorkspaceOpen | K::Malformed | K::Evidence(_) => false,
             _ if generation.is_empty() => {
-                // If this is the last fact in order, the others keep their place.
+                // If this fact is the last one in order, the other loose facts keep their turns.
                 if self.loose.last().is_some_and(|last| last.key() >= fact.key()) {
                     self.move_turns();
                 }

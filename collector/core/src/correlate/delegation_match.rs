@@ -74,7 +74,7 @@ struct Told<'a> {
     begun: Timestamp,
     announced: bool,
     over: bool,
-    /// Its subagent's hooks name it by the call's id, so a hook with another id describes another delegation.
+    /// Whether the subagent's hooks use the id of the call. Then a hook with another id describes another delegation.
     owned: bool,
 }
 

@@ -35,8 +35,8 @@ impl Conversation {
         (first..self.breaks.len()).find(is_new).map(|index| self.breaks[index].0)
     }
 
-    /// Whether a thought at `at` may end a delegation, because a delegation began since the previous thought. May be
-    /// true without need.
+    /// Whether a thought at `at` may end a delegation, because a delegation began since the previous thought. May
+    /// return true although no delegation ends; that only costs time.
     pub(crate) fn ends_delegation(&self, at: Timestamp) -> bool {
         if self.delegations.is_empty() {
             return false;
@@ -85,7 +85,7 @@ impl Conversation {
         (self.delegations, self.aliases) = (delegations, aliases);
         if self.names != names {
             self.names = names;
-            // If such a hook has no turn, it belongs to the turn of its delegation.
+            // A hook without a turn belongs to the turn of its delegation, so its turn may change.
             self.move_turns();
         }
     }

@@ -146,7 +146,8 @@ impl Conversation {
             return Some(own.clone());
         }
         let id = call_id(&event.kind).filter(|id| {
-            // A start belongs to a new call. For any other hook, an open call in memory comes first.
+            // The first hook of a call belongs to a new call, so its id is not searched among evicted turns. Any other
+            // hook belongs to an open call in memory, if there is one.
             let is_start = matches!(event.kind, EventKind::ToolStart(_));
             event.generation.is_empty() && !is_start && !self.placed.homes.contains_key(*id)
         });

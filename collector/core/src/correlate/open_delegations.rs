@@ -26,20 +26,21 @@ impl<'a> Candidate<'a> {
         delegation: &'a Delegation,
     ) -> Option<Self> {
         let start = delegation.start.or(delegation.computed_start).or(delegation.stop)?;
-        // A reported end proves that the delegation ran until then, even beyond its turn. This does not hold for an end
-        // that comes so late that a child of that time would no longer be in memory.
+        // A reported end proves that the delegation ran until then, even beyond its turn. An end proves nothing if it
+        // comes so late that a child of that time would no longer be in memory.
         let over = parent.over(start, delegation);
         let end = match (delegation.stop, over) {
             (Some(stop), Some(over)) if stop.since(over) > parent.session_idle_ns => over,
             (Some(stop), _) => stop,
-            // Where nothing ends it, a child that begins after the session would have ended is another's.
+            // No hook tells when the delegation ended. It is assumed to end when the session would be idle: a child
+            // that begins later belongs to another delegation.
             (None, over) => over.unwrap_or(start.plus(parent.session_idle_ns)),
         };
         Some(Self { parent: &parent.id, key, delegation, start, end })
     }
 
-    /// A delegation that was requested again, and of which nothing shows that it ran, was denied. An end proves nothing
-    /// if it arrives only after the session would have ended.
+    /// Ends a delegation at the second request for the same work, if nothing shows that the first one ran: the first
+    /// request was denied. A reported end is no proof if it arrives only after the session would have ended.
     fn tried_again(mut self, parent: &Conversation, starts: &Starts<'_>) -> Self {
         if is_unproven(parent, self.delegation)
             && !self.delegation.background

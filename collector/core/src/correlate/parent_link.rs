@@ -344,8 +344,9 @@ fn of_worktree(child: &Conversation, names: &BTreeMap<Option<&Arc<str>>, usize>)
     fits.next().is_none().then_some(only)
 }
 
-/// Assigns delegations to children. A child for which only one delegation fits gets it. The delegation then fits no
-/// other child, and this may leave only one for another child. Of several such children the first is next.
+/// Assigns delegations to children. A child that fits only one delegation gets that delegation, which then fits no
+/// other child. This may leave only one delegation for another child. If several children are ready, the first one is
+/// next.
 fn decide(
     conversations: &Conversations,
     guesses: &mut [Guess<'_>],
@@ -385,8 +386,8 @@ fn decide(
     }
 }
 
-/// Whether the delegations above `conversation` were open at `at`, as far as its ancestors are known. What a subagent delegated
-/// ends with the subagent.
+/// Whether the delegations above `conversation` were open at `at`. Unknown ancestors count as open. A subagent's own
+/// delegations end with the subagent.
 fn runs(
     conversations: &Conversations,
     links: &Links,
@@ -458,7 +459,8 @@ fn narrow(child: &Conversation, open: &OpenDelegations<'_>, fits: &mut Vec<usize
         if fits.iter().any(|at| !differs(at)) {
             fits.retain(|at| !differs(at));
         }
-        // Hooks of one moment may arrive in any order, and a repeated delivery does not count.
+        // The child works until its last hook, without repeated deliveries. [`DISORDER`] is subtracted because hooks of
+        // one moment may arrive in any order.
         let last = child.last_sign().plus(-DISORDER);
         let stopped = |at: &usize| open.get(*at).delegation.stop.is_some_and(|at| at < last);
         if fits.iter().any(|at| !stopped(at)) {

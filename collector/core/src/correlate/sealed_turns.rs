@@ -141,7 +141,7 @@ pub(crate) struct SealedTurns {
     entries: BTreeMap<Arc<str>, Sealed>,
     /// The turn of each call, by a hash of the call's id. Kept only if hooks come without a generation, and not for bundles.
     calls: BTreeMap<u64, Arc<str>>,
-    /// All of them end before this.
+    /// All sealed turns end before this time.
     until: Timestamp,
     /// Names, calls and children of bundles, as sorted hashes, each with the number of its bundle.
     keys: Vec<u64>,
@@ -334,7 +334,8 @@ fn of_hash(of: Of, hash: u64, bundle: u32) -> u64 {
 /// Turns whose hooks are being reloaded.
 #[derive(Debug)]
 pub(crate) struct Reload {
-    /// For each hook: the index of its turn in `names`. A hook may describe several calls, so its entry stays.
+    /// For each hook: the index of its turn in `names`. An entry is never removed, because one hook may give several
+    /// facts.
     hooks: BTreeMap<u64, usize>,
     /// Names known so far. Most turns of a bundle get their name from their own hooks.
     names: Vec<Option<Arc<str>>>,

@@ -7,7 +7,7 @@ use crate::correlate::parent_link::{Children, Conversations, Links, Unclear};
 use crate::model::config::Config;
 use crate::model::time::Timestamp;
 
-/// The input of a tree.
+/// Everything that a tree of spans is built from.
 #[derive(Clone, Copy)]
 pub(crate) struct World<'a> {
     pub(crate) config: &'a Config,

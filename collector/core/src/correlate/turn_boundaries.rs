@@ -49,9 +49,10 @@ impl Conversation {
         if is_stop(fact) {
             let first_stop = facts.iter().find(|fact| is_stop(fact)).map(|stop| stop.at);
             if first_stop.is_none_or(|first| fact.at < first) {
-                // A stop that names the turn ends it, even if a stop without a generation came first.
+                // A stop that names the turn decides when the turn ends. A stop without a generation may have come
+                // first and is replaced.
                 let is_it = |turn: &Turn| turn.generation == *generation;
-                // A turn that began in this batch has no place yet, so the search leaves it out.
+                // A turn that began in this batch is not in `turns` yet, so searching for it would be useless.
                 let may_have_place =
                     self.placed.named.contains(generation) || generation.starts_with('~');
                 let turn = may_have_place.then(|| self.turns.iter().rposition(is_it)).flatten();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::time::Timestamp;
 
-/// The entry of one turn, or of several turns that share it.
+/// The entry of one turn, or of several turns that share an entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub(crate) generation: Arc<str>,

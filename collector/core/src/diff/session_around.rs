@@ -35,7 +35,8 @@ impl Group {
         let segments = segment::segments(world, conversation, &tallies);
         let spans = segment::spans(world, conversation, &segments, &tallies);
         let mut row = summary(world, conversation, &segments, &tallies);
-        // The last turn is not counted as done: the next turn may still begin before it ended.
+        // The last turn is not counted as done, because a later hook may still begin a turn before the end of the last
+        // one.
         let done = rest.split_last().map_or(&[][..], |(_, done)| done);
         for (tally, _) in done.iter().take_while(|(_, is_done)| *is_done) {
             if !self.past.take(tally, &segments) {

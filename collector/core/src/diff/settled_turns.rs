@@ -37,7 +37,7 @@ impl Past {
     }
 
     /// Adds the next turn. Returns false if the turn lies in no segment. A turn after the hook that ended its segment
-    /// is not added either, because the order of turn and hook matters.
+    /// gets a total of its own, because the order of turn and hook matters.
     pub(crate) fn take(&mut self, turn: &Tally, segments: &[Segment]) -> bool {
         let at = segments.partition_point(|segment| segment.start <= turn.start);
         let Some(segment) = at.checked_sub(1).map(|at| &segments[at]) else { return false };

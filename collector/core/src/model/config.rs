@@ -21,7 +21,8 @@ pub struct Config {
     pub settle_delay_ns: i64,
     /// In a turn open for longer than this, finished parts settle early, nanoseconds; 0 = never.
     pub flush_after_ns: i64,
-    /// Hooks of settled turns kept in memory per session. The oldest settled turns are evicted once there are twice as many.
+    /// Number of hooks of settled turns that are kept in memory per session. Once there are twice as many hooks, the oldest
+    /// settled turns are evicted.
     pub settled_hooks: usize,
     /// Maximum number of hooks that one session, root and children, keeps in memory. Only turns that do not settle can
     /// reach it. Further hooks are dropped, see [`crate::Sessions::left_out`].
@@ -71,13 +72,13 @@ impl Default for Config {
     }
 }
 
-/// Default of [`Config::settled_hooks`]: 1 MB. A late hook nearly always belongs to one of the last turns. Four times
-/// as many would make each hook of a session with subagents cost three times as much, because links are searched for
-/// among all hooks in memory.
+/// Default of [`Config::settled_hooks`]: 1,024 hooks, about 1 MB. A late hook nearly always belongs to one of the last
+/// turns. With four times as many, each hook of a session with subagents would cost three times as much, because links
+/// are searched for among all hooks in memory.
 const SETTLED_HOOKS: usize = 1_024;
 
-/// Default of [`Config::session_hooks`]: 121 MB. Lifecycle events (prompts, responses, stops, starts and ends) get 12.5 % more
-/// room.
+/// Default of [`Config::session_hooks`]: 131,072 hooks, about 121 MB. Lifecycle events (prompts, responses, stops, starts and
+/// ends) get 12.5 % more room.
 pub const MAX_SESSION: usize = 131_072;
 
 /// Default of [`Config::held_hooks`]: twice the limit of one session. Beyond it the fold evicts sessions that paused

@@ -26,8 +26,8 @@ impl TraceId {
 }
 
 impl SpanId {
-    /// The span of `key` in the conversation that its hooks name, and in the normalised generation (empty outside a
-    /// turn).
+    /// Derives the id of the span with `key`. `conversation` is the one that the span's hooks name. `generation` is the
+    /// normalised generation; it is empty outside a turn.
     #[must_use]
     pub fn derive(conversation: &str, generation: &str, kind: &str, key: &str) -> Self {
         Self(nonzero(first(&["hookspan.span.v1", conversation, generation, kind, key])))

@@ -81,8 +81,7 @@ impl OutcomeWord {
     }
 }
 
-/// The words for `work`. `over` is false while a turn runs: then nobody can say yet whether changes stay open or
-/// nothing changes.
+/// The words for `work`. `over` is false while a turn runs. Then it is too early for "left open" and "unchanged".
 pub(crate) fn words(work: &Work, seen: Option<&Repository>, over: bool) -> Vec<OutcomeWord> {
     use OutcomeWord as W;
     let committed = seen.is_some_and(|seen| !seen.commits.is_empty());

@@ -181,7 +181,8 @@ impl Estimate {
     }
 }
 
-/// Whether `text` matches `pattern`. Takes time linear in the text for each star of the pattern.
+/// Whether `text` matches `pattern`. The time is proportional to the length of the text times the number of stars in
+/// the pattern.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {

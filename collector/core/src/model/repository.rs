@@ -109,7 +109,7 @@ impl Repository {
         found
     }
 
-    /// This, and what came later.
+    /// Combines this state with a later one.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         let known = later.branch.is_some() || later.commit.is_some();

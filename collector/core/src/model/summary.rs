@@ -26,7 +26,8 @@ pub struct SessionSummary {
     pub workspace: Option<Arc<str>>,
     /// Model of the last turn that named one.
     pub model: Option<Arc<str>>,
-    /// `ide`, `cli` or `unknown`; `tab` for the completions of one workspace, which are no session and in no list.
+    /// `ide`, `cli` or `unknown`. `tab` stands for the completions of one workspace; they are not a session and appear
+    /// in no list.
     pub surface: &'static str,
     /// `cursor_version`, or the host's name for other agents.
     pub cursor_version: Option<Arc<str>>,
@@ -126,7 +127,7 @@ impl Tokens {
         (self != Self::default()).then_some(self)
     }
 
-    /// These counts; missing ones from `others`.
+    /// These counts. A missing count is taken from `others`.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {

@@ -16,7 +16,7 @@ const LONGEST_PATH: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     slots: Vec<Option<Arc<str>>>,
-    /// The last root as sent, and what it means: hooks of one session repeat it.
+    /// The last root as sent, and its plain spelling. The hooks of a session repeat their root.
     last: Option<(Box<str>, Root)>,
     /// A reader for a single hook keeps nothing.
     once: bool,
@@ -38,7 +38,7 @@ impl Words {
         Self { once: true, ..Self::default() }
     }
 
-    /// What a root means.
+    /// The plain spelling of a root, its project, and whether it is on another machine.
     pub(crate) fn root(&mut self, sent: &str) -> Root {
         if let Some((last, root)) = &self.last
             && **last == *sent

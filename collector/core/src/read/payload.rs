@@ -47,7 +47,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw<'a> {
     text: &'a str,
-    /// True if the value surely has no escapes.
+    /// True only if the value has no escapes. False if that is unknown.
     is_plain: bool,
 }
 

@@ -148,7 +148,8 @@ const VALUED: [&str; 10] = [
 /// Maximum number of launchers that are followed.
 const MAX_LAUNCHERS: usize = 3;
 
-/// Runners that use other exit codes for "no tests", "wrong usage" and the like. The codes listed report failed tests.
+/// These runners use some exit codes for "no tests", "wrong usage" and the like. Only the codes listed here report
+/// failed tests.
 const PYTEST: TestCodes = TestCodes::Only(&[1]);
 const NEXTEST: TestCodes = TestCodes::Only(&[100, 101]);
 

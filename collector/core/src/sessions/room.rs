@@ -19,7 +19,7 @@ pub const MAX_EVENTS: usize = 16_384;
 /// events. Beyond twice this number, events of new conversations are dropped.
 pub const MAX_CONVERSATIONS: usize = 8_192;
 
-/// If more conversations than this are in memory, idle sessions are evicted.
+/// If more conversations than this are in memory, idle sessions are evicted. A quarter of [`MAX_CONVERSATIONS`].
 const MANY_CONVERSATIONS: usize = 2_048;
 
 /// A session with at most this many events may be evicted between turns at once: nothing ends because of it, and
@@ -46,10 +46,10 @@ pub(super) struct Room {
     pub(super) handled: u64,
     /// Before this time, no session is idle for long enough.
     next_look: Timestamp,
-    /// A check reads every session, so the next check waits until this many events were handled.
+    /// The next check waits until this many events were handled, because a check reads every session.
     next_look_at: u64,
-    /// The last check above [`MAX_CONVERSATIONS`] found too few sessions. The next one waits until this many events
-    /// were handled.
+    /// The last check above [`MAX_CONVERSATIONS`] found too few sessions to evict. The next check waits until this many
+    /// events were handled.
     barren_until: u64,
 }
 
@@ -182,8 +182,9 @@ impl Sessions {
         let idle = config.session_idle_ns.saturating_add(config.generation_idle_ns);
         let rest = config.flush_after_ns.saturating_add(config.settle_delay_ns);
         group.clock = group.clock.max(last.plus(idle).plus(rest).plus(AT_WORK));
-        // A session between turns is evicted as if its idle time were over. That is visible only if the session
-        // continues later. A session that is idle by the clock, and waits for time to pass, is treated in the same way.
+        // A session between turns is evicted as if its idle time were over. The difference is visible only if the
+        // session continues later. A session that is idle by the clock but was not closed yet is treated in the same
+        // way.
         let idle_by_now = self.newest.since(last) > idle.saturating_add(rest);
         group.evicted = !quiet && !idle_by_now;
         group.force = !quiet;

@@ -12,7 +12,7 @@ use crate::diff::bundling::Size;
 use crate::diff::group::Group;
 use crate::model::event::Event;
 
-/// Delegations that a child may belong to, as long as that is undecided. Their turns stay in memory.
+/// Delegations of which it is undecided whether a child belongs to them. Turns with such delegations stay in memory.
 #[derive(Default)]
 struct Wanted {
     delegations: BTreeSet<(Arc<str>, Box<str>)>,
@@ -189,7 +189,7 @@ impl Sessions {
         let below = below_turn(&turn.generation);
         for key in keys.into_iter().chain([&*below]) {
             let place = (conversation.id.clone(), Box::from(key));
-            // A child that is linked to the turn itself is named by no call.
+            // No call names a child that is linked to the turn itself.
             let is_home = turn_of_key(key).is_some()
                 || conversation.home(key).is_none_or(|home| home == turn.generation);
             if !is_home || wanted.has(&place) {

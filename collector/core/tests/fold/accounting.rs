@@ -1,5 +1,5 @@
-//! Checks where each hook of a generated session is visible. Over all spans, the sum must be the number of hooks,
-//! without the hooks that repeat another one.
+//! Checks where each hook of a generated session is visible. The number of hooks shown by all spans together must be
+//! the number of hooks sent. Hooks that repeat another hook do not count.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hookspan_core::{Attribute, Hook, Span, SpanEvent, SpanKind, Timestamp, Value
 
 use crate::support::Store;
 
-/// The hooks that the spans of a store show, by the event.
+/// Number of hooks that the spans of a store show, by event name.
 pub(crate) fn shown(store: &Store) -> BTreeMap<String, usize> {
     let mut shown = BTreeMap::new();
     for name in store.spans.values().flat_map(of) {
@@ -16,7 +16,7 @@ pub(crate) fn shown(store: &Store) -> BTreeMap<String, usize> {
     shown
 }
 
-/// The hooks that were sent, by the event.
+/// Number of hooks that were sent, by event name.
 pub(crate) fn sent(hooks: &[Hook]) -> BTreeMap<String, usize> {
     let mut sent = BTreeMap::new();
     for hook in hooks {

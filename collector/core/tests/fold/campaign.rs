@@ -41,7 +41,7 @@ pub(crate) fn live(seed: u64) -> Verdict {
     on_its_way(&odd, &store, &mut dice, false).map_err(|what| format!("odd: {what}"))
 }
 
-/// If everything arrives, the spans equal the truth.
+/// If every hook arrives, the spans equal the truth.
 fn whole(world: &World) -> Result<Store, String> {
     let store = fold(Config::default(), &world.hooks, usize::MAX);
     sound(&store)?;
@@ -96,7 +96,7 @@ fn on_its_way(world: &World, expected: &Store, dice: &mut Dice, twice: bool) -> 
             let delay = dice.roll(DISORDER_NS as u64) as i64;
             stream.push((at.0 + delay, Event { seq, at, ..event.clone() }));
         }
-        // And a record may be read twice.
+        // Also, a record may be read twice.
         if dice.roll(8) == 0 {
             stream.push((event.at.0 + delay, event));
         }

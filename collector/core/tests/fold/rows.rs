@@ -230,8 +230,8 @@ fn only_sessions_at_work_hold_more_than_the_bound() {
         Hook { body: body.to_string().into_bytes(), ..begin(conversation, seq, second) }
     };
     for second in 0..600_i64 {
-        // Each second a session with one turn comes and goes, and every fourth of them is left in the middle of its
-        // turn. One session is busy throughout, with an open turn.
+        // Each second a new session with one turn begins and ends. Every fourth of these sessions stops in the middle
+        // of its turn. For the first 100 s, another session is at work in one open turn.
         let short = format!("short-{second}");
         let mut hooks = vec![begin(&short, seq + 1, second)];
         if second % 4 != 0 {
@@ -255,7 +255,7 @@ fn only_sessions_at_work_hold_more_than_the_bound() {
         beyond += usize::from(sessions.held() > BOUND);
     }
     assert!(beyond > 0 && sessions.evicted() > 300, "{beyond} {}", sessions.evicted());
-    // No session was busy for a while. After one more event, the idle ones have been evicted.
+    // No session has had a hook for a while. After one more event, the idle sessions have been evicted.
     sessions.handle(normalise(&begin("last", seq + 1, 1_000)));
     store.drain(&mut sessions);
     assert!(sessions.held() <= BOUND, "{}", sessions.held());

@@ -9,7 +9,7 @@ use crate::rules::section;
 use crate::support::{Store, fold, hooks};
 use crate::truth::{Score, Truth, score};
 
-/// What one stream came to.
+/// The result for one stream.
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) events: usize,

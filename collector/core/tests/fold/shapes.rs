@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use hookspan_core::{Change, Event, Hook, Reader, Sessions, Timestamp};
 
 const MS: i64 = 1_000_000;
-/// A hostile stream.
+/// A kind of stream that is made to be expensive.
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
-    /// Hooks of it at size `n`.
+    /// Makes a stream of about `n` hooks.
     pub(crate) hooks: fn(usize) -> Vec<Hook>,
 }
 
-/// What folding a stream came to.
+/// The cost of folding a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) hooks: usize,
     pub(crate) time: Duration,
     pub(crate) changes: usize,
-    /// Most hooks held at once.
+    /// Maximum number of hooks in memory at once.
     pub(crate) held: usize,
     pub(crate) left_out: u64,
-    /// What the fold looked at.
+    /// Number of items that the fold read.
     pub(crate) work: u64,
 }
 

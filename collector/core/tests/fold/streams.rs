@@ -32,7 +32,8 @@ fn every_stream_gives_the_tree_beside_it() {
         let expected = std::fs::read_to_string(folder.join(&tree)).unwrap_or_default();
         let got = render(&store);
         if got != expected {
-            // The result is written outside the repository. Compare it with the expectation, and move it there by hand.
+            // The result is written outside the repository. Compare it with the expected tree, and move the file by
+            // hand.
             std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(tree), &got).unwrap();
             wrong.push(format!("{name}\n--- expected\n{expected}--- got\n{got}"));
         }

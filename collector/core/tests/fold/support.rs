@@ -33,7 +33,7 @@ impl Store {
         self.changes += 1;
         match change {
             Change::Span(mut span) => {
-                // Like a store: a settled span keeps its place in the export queue; everything else is replaced.
+                // As in a real store, a settled span keeps its place in the export queue. Everything else is replaced.
                 let old = self.spans.get(&span.id);
                 span.settled |= old.is_some_and(|old| old.settled && old.end == span.end);
                 self.spans.insert(span.id, *span);

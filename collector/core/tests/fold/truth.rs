@@ -17,19 +17,19 @@ use hookspan_core::{Hook, Span, SpanId, SpanKind, Timestamp, Tokens, Value};
 
 use crate::support::Store;
 
-/// A time is right within this.
+/// A time counts as right if it differs by at most this.
 const TOLERANCE_NS: i64 = 1_000_000;
 
 /// One span that should exist.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Fact {
     pub(crate) name: String,
-    /// Call, subagent or generation id, escaped, to tell equals apart.
+    /// Id of the call, subagent or generation, written with escapes. It distinguishes facts that are otherwise equal.
     pub(crate) id: Option<String>,
     pub(crate) start: Option<i64>,
     pub(crate) end: Option<i64>,
     pub(crate) tokens: Option<Tokens>,
-    /// Index of the fact it lies below.
+    /// Index of the parent's fact.
     pub(crate) parent: Option<usize>,
 }
 

@@ -189,8 +189,8 @@ impl Equals {
         self.calls.get(self.ended).copied()
     }
 
-    /// The oldest call that has an end but no beginning, if `start` may be its beginning: the end arrived before
-    /// `start`, and the call is short enough to have begun that late. Hooks of one moment may arrive in any order.
+    /// The oldest call without a beginning whose end arrived before `start`, if `start` may be that beginning. Hooks of
+    /// one moment may arrive in any order, but only within [`DISORDER`]. So the call must also be shorter than that.
     fn first_that_ended_before(&self, start: &Fact, calls: &[Call<'_>]) -> Option<usize> {
         let is_one = |call: &Call<'_>| {
             let Some(post) = call.post.filter(|_| call.pre.is_none()) else { return false };

@@ -135,7 +135,7 @@ struct Left<'a> {
     starts: ByContent,
     ends: ByContent,
     edits: Vec<usize>,
-    /// Openings of calls that had ended before a lone post hook arrived.
+    /// Opening hooks of other calls, which ended before a lone post hook arrived.
     closed: Vec<&'a Fact>,
 }
 
@@ -158,8 +158,8 @@ impl<'a> Left<'a> {
         left
     }
 
-    /// Assigns the last matching end to a lone post hook. The end must come after the call ran and have the same
-    /// duration.
+    /// Assigns the last matching end hook to a lone post hook. The end hook must lie between the call's start (the post
+    /// hook minus its duration) and the post hook. Both hooks must have the same duration.
     fn give_end(&mut self, call: &mut Call<'a>) {
         let Some((post, tool)) = lone_post(call) else { return };
         let from = tool.duration_ms.map_or(Timestamp(i64::MIN), |ms| post.at.plus(-nanos(ms)));
@@ -181,7 +181,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Removes the openings of calls whose end matches no post hook. These calls had ended before.
+    /// Removes the openings of calls whose end hook matches no post hook, because these calls have already ended.
     fn close_openings(&mut self) {
         for (place, ends) in &self.ends {
             let Some(starts) = self.starts.get(place) else { continue };
@@ -201,7 +201,8 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Assigns the last opening before the call ran to a lone post hook.
+    /// Assigns the last matching opening hook to a lone post hook. The opening must come before the call's start, which
+    /// is the post hook minus its duration. The opening of a file read may also come later.
     fn give_opening(&mut self, call: &mut Call<'a>) {
         let Some((post, tool)) = lone_post(call) else { return };
         let run = tool.duration_ms.map(|ms| post.at.plus(-nanos(ms)));
@@ -227,7 +228,7 @@ fn lone_post<'a>(call: &Call<'a>) -> Option<(&'a Fact, &'a ToolFacts)> {
     Some((post, tool_facts(&post.kind)?))
 }
 
-/// The last of many ordered hooks up to a time.
+/// If there are more than [`NEAR`] hooks, keeps only the last [`NEAR`] of those up to `at`.
 fn before<'b>(equals: &'b [usize], times: &[Timestamp], at: Timestamp) -> &'b [usize] {
     if equals.len() <= NEAR {
         return equals;
@@ -238,12 +239,13 @@ fn before<'b>(equals: &'b [usize], times: &[Timestamp], at: Timestamp) -> &'b [u
 
 enum Found {
     Call(usize),
-    /// Whether a call has this hook already.
+    /// A call already has this hook.
     Repeat,
     New,
 }
 
-/// Assigns a specific hook without a generic half: to an open call of its kind, unless it repeats one.
+/// Decides about a specific hook without a generic half. An end joins the first open call of its kind. Any other hook
+/// repeats a hook of a call, or begins a new call.
 fn alone(
     fact: &Fact,
     tool: &ToolFacts,
@@ -271,7 +273,7 @@ fn alone(
         // Two durations are two calls.
         (within && same_duration(Call::measured(Some(other)), tool.duration_ms) != Some(false))
             || is_repeat(other, fact)
-            // The copy is the one that the call has, if the end of the call came close behind it.
+            // The call may have the later one of two copies, because an end takes the nearest hook before it.
             || is_repeat(fact, other)
     };
     if equals.iter().filter(is_one).any(|at| repeats(&at)) { Found::Repeat } else { Found::New }

@@ -88,7 +88,8 @@ impl<'a> Lead<'a> {
         }
     }
 
-    /// Skips `NAME=value` or `NAME+=value`. Returns whether one stood here.
+    /// Skips `NAME=value` or `NAME+=value`, and returns true. Returns false if there is no assignment here, and `None`
+    /// if shells may disagree.
     pub(super) fn skip_assignment(&mut self) -> Option<bool> {
         let rest = self.rest();
         let name = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();

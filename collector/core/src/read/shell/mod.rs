@@ -71,7 +71,8 @@ pub(crate) fn program(command: &str) -> Option<(&str, Vec<&str>)> {
     }
 }
 
-/// The program of a command that starts exactly one. If the command starts none, the last part that prepares the shell.
+/// The only program that a command starts. If the command starts no program, its last part that prepares the shell.
+/// `None` if the command starts several programs.
 fn only(command: &str) -> Option<Head<'_>> {
     let mut lead = Lead::new(command);
     let mut last = None;
@@ -98,7 +99,8 @@ fn head(mut lead: Lead<'_>) -> Option<Head<'_>> {
     lead.skip_call();
     let mut head = simple(lead, true)?;
     for _ in 0..MAX_WRAPPERS {
-        // The wrapper's own name is certain. It is the result if the program that it starts is in doubt.
+        // The wrapper's own name is certain. If the program that the wrapper starts is in doubt, the wrapper's name is
+        // the result.
         let Some(inner) = head.name.and_then(|name| wrapped(name, head.after)) else { break };
         head = inner;
     }

@@ -163,7 +163,7 @@ impl Maker {
                 thing: *agent,
                 depth: actor.depth + 1,
             };
-            // The child's first call, which names the child before anything else does.
+            // The child's first call. It is the first hook that names the child.
             self.call(&child);
             self.wait(300, 900);
             for step in 0..self.dice.roll(4) {

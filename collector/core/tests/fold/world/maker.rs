@@ -156,7 +156,7 @@ impl Maker {
             self.send(self.now, "afterAgentResponse", (&conversation, &generation), model, body);
             self.add(Thing::Response { at: self.now }, Some(thing));
             if is_odd && tokens.is_some() && self.dice.roll(3) == 0 {
-                // The same response once more, without tokens.
+                // The same response again, but without tokens.
                 self.wait(3, 20);
                 let body = json!({"text": text});
                 let who = (conversation.as_str(), generation.as_str());
@@ -234,7 +234,7 @@ impl Maker {
         self.send(at, "afterAgentThought", who, actor.model, body.clone());
         self.add(Thing::Thought { at, run }, Some(actor.thing));
         if self.flavor.odd && !suffix.is_empty() && self.dice.roll(2) == 0 {
-            // Once more, without its step.
+            // The same thought again, but without its step.
             self.wait(3, 20);
             let who = (actor.conversation.as_str(), actor.generation.as_str());
             self.send(self.now, "afterAgentThought", who, actor.model, body);

@@ -8,7 +8,7 @@ use super::{Actor, MS, Maker, Surface, Thing};
 /// What is odd about a call.
 #[derive(Default)]
 pub(super) struct Oddity {
-    /// The id of an earlier call of the conversation that has ended.
+    /// The id of an earlier call of the conversation. That call has ended.
     pub(super) id: Option<String>,
     /// No hook has the call's id.
     pub(super) without_id: bool,
