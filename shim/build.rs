@@ -6,7 +6,7 @@
 use std::env;
 use std::path::{Component, Path};
 
-/// Together with the linker script, all arguments that the linker needs. GNU ld and lld understand them.
+/// All arguments that the linker needs besides the linker script. GNU ld and lld understand them.
 const FREESTANDING_LINK_ARGS: [&str; 6] =
     ["-nostartfiles", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,-z,norelro"];
 

@@ -43,8 +43,8 @@ pub(crate) const APPEND: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK)
     .union(SHARED_LOCK);
-/// On macOS, all writers hold a shared lock. The reader learns whether a writer is left by trying to take an exclusive
-/// lock.
+/// On macOS, all writers hold a shared lock. The reader tries to take an exclusive lock: if that works, no writer is
+/// left.
 const SHARED_LOCK: OFlags =
     OFlags::from_bits_retain(if cfg!(target_os = "macos") { 0x10 } else { 0 });
 /// Flags for opening a directory. On Linux the directory need not be readable.
@@ -105,8 +105,8 @@ impl Places<'_> {
     fn journal(&self) -> Result<OwnedFd, Errno> {
         let mut at_bound = false;
         let opened = self.state_dir().and_then(|dir| {
-            // `losses` is created before the journal. While the disk has room, space in it is reserved to count hooks
-            // that later do not fit.
+            // `losses` is created before the journal, while the disk has room. Its reserved space counts hooks that
+            // later do not fit.
             let _ = losses(&dir);
             let opened = append_to(&dir, c"journal");
             at_bound = opened.is_err() && is_stop_link(&dir);
@@ -114,7 +114,8 @@ impl Places<'_> {
         });
         match opened {
             Err(_) if at_bound => Err(Errno::LOOP),
-            // Some other link, perhaps to itself. Only the stop link means that the bound is reached.
+            // `ELOOP` means that the journal has reached its bound. This link is not the stop link, so the error must
+            // be another one.
             Err(Errno::LOOP) => Err(Errno::PERM),
             opened => opened,
         }

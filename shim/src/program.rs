@@ -15,11 +15,11 @@ pub const FRAME_BYTES: usize = 20 << 10;
 pub const LARGE_FRAME_BYTES: usize = 64 << 10;
 const SMALL_FRAMES: u32 = 4;
 
-/// Bytes of body that are kept.
+/// Maximum number of bytes of a body that are stored, 16 MiB. The rest of the body is read and dropped.
 pub const BODY_MAX_BYTES: usize = 16 << 20;
-/// Maximum size of the journal. It grows to this size only if no collector reads it.
+/// Maximum size of the journal, 1 GiB. The journal grows to this size only if no collector reads it.
 pub const JOURNAL_MAX_BYTES: u64 = 1 << 30;
-/// Maximum size of the spill file.
+/// Maximum size of the spill file, 64 MiB. The run-time directory is usually in memory.
 pub const SPILL_MAX_BYTES: u64 = 64 << 20;
 
 const FIRST_BYTE_MS: u64 = 2_000;
@@ -158,7 +158,7 @@ struct Run<'a, S: System> {
 enum Sink<F> {
     Unopened,
     Journal(F),
-    /// The error of opening the journal. It is counted if the fallback fails, too.
+    /// The error of opening the journal. It is recorded as the reason of the loss if the fallback fails, too.
     Spill {
         file: F,
         errno: u32,
@@ -225,8 +225,9 @@ impl<S: System> Run<'_, S> {
                     *filled += count;
                     self.body_bytes += count;
                     self.look_at(buffer.get(..*filled).unwrap_or_default());
-                    // The next read would report the end. A pipe or socket with message boundaries may return less than it
-                    // holds, so the body must also be a complete value.
+                    // The next read would only report the end, so it is left out. That the writer has closed its end is
+                    // not enough: a pipe or socket with message boundaries may return less than it holds. The body must
+                    // also be a complete value.
                     if self.writer_is_gone && self.seq == 0 && self.scanner.found.complete {
                         return Some(End::Eof);
                     }
@@ -290,7 +291,8 @@ impl<S: System> Run<'_, S> {
             (TOTAL_MS, TOTAL_MS)
         };
         self.waits += 1;
-        // After one wait, at most two seconds have passed, so the clock need not be read.
+        // Reading the clock would cost a system call. Before the first wait, no time has passed. Before the second one,
+        // at most [`FIRST_BYTE_MS`] have passed, so a short wait fits into the total.
         if self.waits == 1 || (self.waits == 2 && limit < TOTAL_MS - FIRST_BYTE_MS) {
             return limit;
         }
@@ -301,7 +303,7 @@ impl<S: System> Run<'_, S> {
         self.system.boottime_ns().saturating_sub(self.invocation.boottime_ns) / 1_000_000
     }
 
-    /// Scans the new bytes of a frame.
+    /// Scans the bytes of a frame that are new.
     fn look_at(&mut self, frame: &[u8]) {
         if self.seq == 0 {
             let body = frame.get(HEADER_BYTES + usize::from(self.meta_bytes)..);

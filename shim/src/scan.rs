@@ -6,7 +6,7 @@
 
 use crate::event::Event;
 
-/// The name a body carries.
+/// The name in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// A name that this program knows.
@@ -15,7 +15,7 @@ pub enum Name {
     Unknown,
 }
 
-/// What a body says about itself.
+/// What a scan of a body finds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     /// Value of `hook_event_name` or `hookEventName`; `None` if the body has neither.

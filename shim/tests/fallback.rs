@@ -35,7 +35,8 @@ impl Machine {
         vec![Self::of(0), Self::of(NOBODY)]
     }
 
-    /// The machine of the account without rights, if root runs the tests. Root itself is never refused anything.
+    /// The machine of the account without rights. `None` if root does not run the tests. Root itself is never refused
+    /// access.
     fn powerless() -> Option<Self> {
         Self::all().pop().filter(|machine| machine.uid != 0)
     }
@@ -263,7 +264,7 @@ fn below_a_parent_of_another_user_nothing_is_made() {
     assert_eq!(machine.spilled(), 1);
 }
 
-/// WSL creates the run-time directory with mode 755 or 777. Our folder inside is closed all the same.
+/// WSL creates the run-time directory with mode 755 or 777. Our folder in it is closed to others nevertheless.
 #[test]
 fn an_open_run_time_directory_of_ours_is_used() {
     for machine in Machine::all() {

@@ -74,9 +74,9 @@ fn nine_system_calls_are_enough_to_keep_and_answer_a_hook() {
     }
 }
 
-/// The count if the program starts before its input arrives, and the writer closes its end directly afterwards. At
-/// least one run in a hundred must see this. The kernel may wake the program between write and close; on a busy machine
-/// it nearly always does.
+/// The count if the program starts before its input arrives, and the writer closes its end directly after writing. The
+/// kernel may wake the program between write and close, which costs further calls. On a busy machine it nearly always
+/// does, so one run in a hundred is enough.
 #[test]
 fn nine_system_calls_are_enough_when_the_input_comes_late() {
     let mut fewest = usize::MAX;

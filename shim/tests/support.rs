@@ -101,7 +101,7 @@ impl Drop for Folder {
     }
 }
 
-/// A record as it was kept.
+/// A record as it was stored.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) stamp: Stamp,
@@ -143,7 +143,7 @@ pub(crate) fn records(path: &Path) -> Vec<Kept> {
     records
 }
 
-/// What a run gave.
+/// The result of a run.
 pub(crate) struct Ran {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,

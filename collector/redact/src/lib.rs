@@ -187,7 +187,7 @@ impl Redactor {
         secrets.append(&mut found);
     }
 
-    /// Whether a find counts as a secret. An exception of the user can deny it.
+    /// Whether a find counts as a secret. The user's exceptions can deny it.
     fn stays(&self, text: &str, secret: Secret<'_>) -> bool {
         let value = text.as_bytes().get(secret.start..secret.end).unwrap_or_default();
         !self.allow.iter().any(|exception| exception.is_match(value))
@@ -236,7 +236,7 @@ impl Redactor {
                     secret: text.get(start..stop).unwrap_or_default(),
                 };
                 if is_in_placeholder(text, start) {
-                    // What stands there was a secret.
+                    // A placeholder stands here: the secret is already redacted.
                 } else if found.passes(compiled.rule.check)
                     && self.is_inside(compiled.rule.check, found.secret, depth)
                 {
@@ -247,7 +247,8 @@ impl Redactor {
                         name: compiled.rule.name,
                     });
                 } else if stop - start <= RETRY_MAX_BYTES && compiled.rule.check != Check::Wrapped {
-                    // What looked like the value may be the name of the next value.
+                    // The matched value may really be the name of the next value, so the search continues inside the
+                    // match.
                     next = start.max(whole.start() + 1);
                 }
                 next = next.min(stop.max(whole.start() + 1));

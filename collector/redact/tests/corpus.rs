@@ -15,8 +15,8 @@ struct Sample {
     secret: Option<(usize, usize)>,
 }
 
-/// A sample in one of its clothes.
-struct Dressed {
+/// A sample in one of the [`ENCODINGS`].
+struct Encoded {
     text: String,
     secret: Option<String>,
     before: String,
@@ -47,19 +47,19 @@ fn escaped(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-const CLOTHES: [&str; 5] = ["plain", "json", "json twice", "json three times", "diff"];
+const ENCODINGS: [&str; 5] = ["plain", "json", "json twice", "json three times", "diff"];
 
-fn dressed(sample: &Sample, clothes: &str) -> Dressed {
+fn encoded(sample: &Sample, encoding: &str) -> Encoded {
     let (start, end) = sample.secret.unwrap_or((sample.text.len(), sample.text.len()));
     let parts = [&sample.text[..start], &sample.text[start..end], &sample.text[end..]];
-    let dress = |part: &str| match clothes {
+    let encode = |part: &str| match encoding {
         "json" => escaped(part),
         "json twice" => escaped(&escaped(part)),
         "json three times" => escaped(&escaped(&escaped(part))),
         "diff" => part.replace('\n', "\n+"),
         _ => part.to_owned(),
     };
-    let (head, tail) = match clothes {
+    let (head, tail) = match encoding {
         "json" => ("{\"content\":\"", "\",\"n\":1}"),
         "json twice" => ("{\"body\":\"{\\\"content\\\":\\\"", "\\\"}\",\"n\":1}"),
         "json three times" => {
@@ -68,18 +68,20 @@ fn dressed(sample: &Sample, clothes: &str) -> Dressed {
         "diff" => ("+", "\n context"),
         _ => ("", ""),
     };
-    let [before, secret, after] = parts.map(dress);
+    let [before, secret, after] = parts.map(encode);
     let (before, after) = (format!("{head}{before}"), format!("{after}{tail}"));
     let text = format!("{before}{secret}{after}");
-    Dressed { text, secret: sample.secret.map(|_| secret), before, after }
+    Encoded { text, secret: sample.secret.map(|_| secret), before, after }
 }
 
 #[derive(Debug, Default)]
 struct Score {
     secrets: u32,
     found: u32,
-    /// Number of secrets that were replaced together with other text, and of texts without a secret that were changed.
+    /// Number of wrong replacements: a secret was replaced together with other text, or a text without a secret was
+    /// changed.
     wrong: u32,
+    /// Number of texts without a secret.
     stay: u32,
     kept: u32,
     notes: Vec<String>,
@@ -94,28 +96,28 @@ impl Score {
         100.0 * f64::from(self.found) / f64::from(self.found + self.wrong)
     }
 
-    fn add(&mut self, kind: &str, clothes: &str, dressed: &Dressed, redacted: &str) {
-        let Some(secret) = &dressed.secret else {
+    fn add(&mut self, kind: &str, encoding: &str, encoded: &Encoded, redacted: &str) {
+        let Some(secret) = &encoded.secret else {
             self.stay += 1;
-            let same = redacted == dressed.text;
+            let same = redacted == encoded.text;
             self.kept += u32::from(same);
             self.wrong += u32::from(!same);
             if !same {
-                self.notes.push(format!("changed {kind} ({clothes}): {redacted}"));
+                self.notes.push(format!("changed {kind} ({encoding}): {redacted}"));
             }
             return;
         };
         self.secrets += 1;
         // A secret of which half remains counts as not replaced.
-        let whole = redacted != dressed.text && !holds_part(redacted, secret);
+        let whole = redacted != encoded.text && !holds_part(redacted, secret);
         self.found += u32::from(whole);
         if !whole {
-            self.notes.push(format!("missed {kind} ({clothes}): {redacted}"));
+            self.notes.push(format!("missed {kind} ({encoding}): {redacted}"));
         }
-        let around = redacted.starts_with(&dressed.before) && redacted.ends_with(&dressed.after);
+        let around = redacted.starts_with(&encoded.before) && redacted.ends_with(&encoded.after);
         if whole && !around {
             self.wrong += 1;
-            self.notes.push(format!("too much {kind} ({clothes}): {redacted}"));
+            self.notes.push(format!("too much {kind} ({encoding}): {redacted}"));
         }
     }
 }
@@ -141,14 +143,14 @@ fn measure() -> Score {
     let redactor = Redactor::new([7; 32]);
     let mut score = Score::default();
     for sample in corpus() {
-        for clothes in CLOTHES {
-            let dressed = dressed(&sample, clothes);
-            let (redacted, _) = redactor.redact(&dressed.text);
-            if clothes.starts_with("json") {
+        for encoding in ENCODINGS {
+            let encoded = encoded(&sample, encoding);
+            let (redacted, _) = redactor.redact(&encoded.text);
+            if encoding.starts_with("json") {
                 let valid = serde_json::from_str::<Value>(&redacted).is_ok();
-                assert!(valid, "{} ({clothes}) is no JSON any more: {redacted}", sample.kind);
+                assert!(valid, "{} ({encoding}) is no JSON any more: {redacted}", sample.kind);
             }
-            score.add(&sample.kind, clothes, &dressed, &redacted);
+            score.add(&sample.kind, encoding, &encoded, &redacted);
         }
     }
     score

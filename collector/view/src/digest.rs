@@ -1,5 +1,4 @@
-//! Sums up what was done in a period, by project. Its figures come from the sums by day, and from the outcomes of
-//! turns.
+//! Sums up what was done in a period, by project. Its figures come from sums by day and from the outcomes of turns.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +49,7 @@ pub struct Done {
     pub pull_requests: u64,
     /// Input tokens including cached ones; `None` if no turn reported any.
     pub input: Option<u64>,
-    /// Tokens out; `None` as above.
+    /// Output tokens; `None` if no turn reported any.
     pub output: Option<u64>,
     /// What the tokens cost; `None` without prices or tokens.
     pub cost: Option<Estimate>,

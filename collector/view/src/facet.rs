@@ -30,13 +30,13 @@ pub fn project(workspace: &str) -> Option<Cow<'_, str>> {
 /// The file of a call that reads, changes or deletes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// The project that it belongs to; `None` where it lies outside of the call's root.
+    /// The project that the file belongs to; `None` if the file lies outside of the call's root.
     pub project: Option<String>,
-    /// Below the root, or whole.
+    /// Path of the file: relative to the root, or absolute if the file lies outside.
     pub path: String,
 }
 
-/// The file that a call reads, changes or deletes. A call that only looks for files has a folder, and is none of these.
+/// The file that a call reads, changes or deletes. `None` for other calls: a search has only a folder.
 #[must_use]
 pub fn file(span: &Span) -> Option<File> {
     let class = span.text("hookspan.tool.class").unwrap_or_default();
@@ -63,7 +63,7 @@ fn said<'a>(span: &'a Span, key: &str) -> Option<Cow<'a, str>> {
     span.text(key).filter(|text| !text.is_empty()).map(cut)
 }
 
-/// A name as figures show it.
+/// A name, cut to the length that figures show.
 #[must_use]
 pub fn cut(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(NAME_CHARS) {

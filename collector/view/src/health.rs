@@ -57,8 +57,7 @@ pub struct JournalHealth {
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes that are kept in case the write-ahead log is lost, because they are not known to be in the database file
-    /// yet.
+    /// Bytes that are kept in case the write-ahead log is lost. They may not be in the database file yet.
     pub behind_bytes: u64,
     /// Bytes not yet read.
     pub unread_bytes: u64,
@@ -67,12 +66,12 @@ pub struct JournalHealth {
     /// Number of batches in the writer's queue, and the capacity of the queue. The reader waits while the queue is
     /// full.
     pub queue: (u64, u64),
-    /// The journal is at its bound: hooks are counted and not kept.
+    /// The journal is at its bound: new hooks are counted and not stored.
     pub stopped: bool,
     /// Operations of the journal's reader that fail at the moment and are tried again: since when (nanoseconds since
     /// the epoch), and what fails.
     pub problems: Vec<(i64, String)>,
-    /// While the database accepts no hooks: the reason.
+    /// Why the database accepts no hooks at the moment; `None` if it does.
     pub trouble: Option<String>,
 }
 

@@ -11,7 +11,7 @@ pub struct Line {
     pub row: i64,
     /// Span id: stable.
     pub id: SpanId,
-    /// Store row of the line above it in the session's tree. For a turn that is its session segment, in every trace
+    /// Store row of the parent in the session's tree. For a turn, the parent is its session segment, in every trace
     /// mode.
     pub parent: Option<i64>,
     /// What it is drawn as.
@@ -27,7 +27,7 @@ pub struct Line {
     pub outcome: Outcome,
     /// Bits of [`flag`].
     pub flags: u8,
-    /// Time between the call's two hooks in which it did not run, in microseconds. Derived.
+    /// Time in microseconds between the call's two hooks in which the call did not run. It is derived, not reported.
     pub wait_us: i64,
 }
 
@@ -69,9 +69,9 @@ pub mod flag {
     pub const PAYLOAD: u8 = 8;
     /// The link to the parent is not certain.
     pub const TENTATIVE: u8 = 16;
-    /// It settled after its turn had settled.
+    /// The span settled after its turn.
     pub const LATE: u8 = 32;
-    /// No hook tells how long it took.
+    /// No hook reports the duration.
     pub const UNKNOWN_LENGTH: u8 = 64;
 }
 
@@ -248,7 +248,7 @@ fn flags(span: &Span) -> u8 {
         | bit(span.attribute("hookspan.duration_unknown").is_some(), flag::UNKNOWN_LENGTH)
 }
 
-/// Derived waiting time of a call in microseconds, without the time that is known to be hooks.
+/// Derived waiting time of a call in microseconds. Time in which only hooks can have run is not included.
 #[must_use]
 pub fn wait_us(span: &Span) -> Option<i64> {
     let wait = span.number("hookspan.wait_ms")?;

@@ -1,7 +1,7 @@
-//! Judges a session at this moment: what it does, and whether a person is probably being waited for.
+//! Judges what a session is doing at this moment, and whether it probably waits for a person.
 //!
-//! No hook reports that a person is asked for approval. If a call takes much longer than calls of its tool usually do,
-//! an approval is *likely*, and the verdict gives this reason. With too few earlier runs, nothing is claimed.
+//! No hook reports that a person is asked for approval. If a call takes much longer than earlier calls of its tool, an
+//! approval is *likely*, and the verdict gives this reason. With too few earlier calls, the verdict claims nothing.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
 /// Maximum number of sessions that are looked at per state.
 pub const SESSIONS_MAX: usize = 50;
-/// A session without a hook for a week is not looked for: it is stale after `session_idle`, an hour by default. The bound lets the
-/// index on the last activity skip all older sessions.
+/// Sessions without a hook for a week are not searched. Such a session is stale after `session_idle`, an hour by default. The
+/// limit lets the index on the last activity skip all older sessions.
 const OPEN_NS: i64 = 7 * DAY_NS;
 /// A failed session never becomes stale. It is listed for a day after its last hook.
 const FAILED_NS: i64 = DAY_NS;
@@ -25,11 +25,11 @@ const FAILED_NS: i64 = DAY_NS;
 pub const USUAL_DAYS: i64 = 30;
 /// Minimum number of runs from which usual times are computed.
 const RUNS_MIN: u64 = 8;
-/// A call that runs no longer than this is never remarkable, because it is too short for a person to notice.
+/// A call that takes at most 10 s is never slow, because a person would not notice it.
 const SHORT_NS: i64 = 10 * SECOND_NS;
-/// If a tool may ask for approval, its call probably waits for one after this many times the tool's 95th percentile.
+/// A call whose tool may ask for approval probably waits for one after ten times the tool's 95th percentile.
 const WAITS_FACTOR: i64 = 10;
-/// A turn without a hook for this long has stalled.
+/// A turn without a hook for 10 min has stalled.
 const STALLED_NS: i64 = 600 * SECOND_NS;
 
 /// A call that runs.
@@ -92,10 +92,10 @@ pub fn open_call(
     })
 }
 
-/// How a session stands.
+/// The state of a session at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The agent works, as far as is known within the usual time.
+    /// The agent works. No call takes longer than usual, as far as is known.
     Running,
     /// A call takes longer than usual. That alone is not a reason for an alarm.
     Slow,
@@ -152,7 +152,7 @@ impl Status {
         }
     }
 
-    /// Whether a person is probably being waited for.
+    /// Whether the session probably waits for a person.
     #[must_use]
     pub const fn alarms(self) -> bool {
         matches!(self.attention(), Attention::NeedsYou)
@@ -162,9 +162,10 @@ impl Status {
 /// How much a session needs a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attention {
-    /// Something stands still until a person acts: an alarm, counted by the badge.
+    /// Nothing happens until a person acts. This is an alarm, and the badge counts it.
     NeedsYou,
-    /// Its turn ended, and it waits for whatever comes next: the weakest alarm. It is counted apart, and not by the badge.
+    /// Its turn ended, and a person may continue the session. This is the weakest alarm. It is counted separately, and the
+    /// badge does not count it.
     TurnEnded,
     /// It works.
     None,
@@ -173,7 +174,7 @@ pub enum Attention {
 /// How many sessions need a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Sessions in which something stands still until a person acts.
+    /// Sessions in which nothing happens until a person acts.
     pub need_you: usize,
     /// Sessions whose turn ended.
     pub turn_ended: usize,
@@ -194,7 +195,7 @@ impl Counts {
         counts
     }
 
-    /// Both numbers in the words that all places use, the second one only if it is not 0.
+    /// Both numbers in the words that all places use. The second text is there only if its number is not 0.
     #[must_use]
     pub fn words(self) -> (String, Option<String>) {
         let need = match self.need_you {
@@ -211,30 +212,31 @@ impl Counts {
     }
 }
 
-/// What can be said about a session.
+/// A judgement about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// How it stands.
+    /// The state of the session.
     pub status: Status,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
     /// Since when.
     pub since: Timestamp,
 }
 
-/// A session, and how it stands.
+/// A session with its judgement.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// The session.
     pub session: SessionSummary,
     /// Its open call, if a turn runs.
     pub call: Option<(Line, OpenCall)>,
-    /// How it stands.
+    /// The judgement.
     pub verdict: Verdict,
 }
 
-/// The sessions that stand somewhere now: a turn runs, ended, or failed within a day. Those that need a person come first, then those
-/// that run, then those whose turn ended, the newest first; at most [`SESSIONS_MAX`] of each state. Says also whether there are more.
+/// The sessions that matter now: a turn runs or has ended, or the session failed within a day. Sessions that need a person come
+/// first, then those whose turn runs, then those whose turn ended; within each group, the newest first. At most [`SESSIONS_MAX`] of
+/// each state are returned. The flag says whether there are more.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -268,7 +270,7 @@ pub fn standing(
     Ok((found, more))
 }
 
-/// The sessions that [`standing`] judges. A terminal that keeps what has not changed asks for them alone.
+/// The sessions that [`standing`] judges. A terminal that caches its judgements asks only for these.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -1,6 +1,6 @@
-//! Finds the subject of a call: the command, query or task in its label. Only this file knows where a subject is
-//! stored: when a hook arrives ([`subject_field`]), when a span is written ([`subject_source`]), and when a page reads
-//! it ([`subject`]).
+//! Finds the subject of a call: the command, query or task in its label. Only this file knows which field contains the
+//! subject. It is asked when a hook arrives ([`subject_field`]), when a span is written ([`subject_source`]), and when
+//! a page reads a span ([`subject`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,8 +15,8 @@ use crate::label::{LABEL_MAX_CHARS, shorten};
 use crate::line::LineKind;
 use crate::source::Spans;
 
-/// The field of the body that contains what a call's label needs. For a call about a file, the subject is the file's
-/// path, which the fold keeps.
+/// The field of the body that a call's label needs. A call about a file needs none: its subject is the path, which the
+/// fold keeps.
 #[must_use]
 pub fn subject_field(kind: &EventKind) -> Option<Field> {
     match kind {
@@ -32,7 +32,7 @@ pub fn subject_field(kind: &EventKind) -> Option<Field> {
     }
 }
 
-/// The hook and field that contain a call's subject, if the span's own attributes do not.
+/// The hook and the field that contain a call's subject. `None` if the span's own attributes contain it.
 #[must_use]
 pub fn subject_source(span: &Span) -> Option<(u64, Field)> {
     let wanted = match span.kind {
@@ -53,8 +53,8 @@ pub const fn field_of(kind: LineKind) -> Field {
     }
 }
 
-/// The subject of one span, read from its raw hook. For a page that shows one span in full. For a turn it is the
-/// prompt.
+/// Reads the subject of one span from its raw hook, for a page that shows one span in full. The subject of a turn is
+/// its prompt.
 ///
 /// # Errors
 /// The raw hook cannot be read.
@@ -83,8 +83,8 @@ const TELLING: [&str; 9] = [
     "path",
 ];
 
-/// The subject of a call, from its input: the command, the query, the address. `None` if no field contains it in short
-/// form.
+/// The subject of a call, from its input: the command, the query, the address. `None` if no field of a subject has
+/// text.
 #[must_use]
 pub fn subject(content: &Content) -> Option<String> {
     let messages = is_messages(content).then(|| readable(content.clone()));

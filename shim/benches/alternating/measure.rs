@@ -145,7 +145,7 @@ impl Times {
     }
 }
 
-/// Runs every program once per round. Calls `between` before every hundredth round, so that what it writes is not
+/// Runs every program once per round. Calls `between` before every hundredth round. The time of `between` is not
 /// measured.
 pub(crate) fn measure(
     rounds: usize,
@@ -218,8 +218,8 @@ impl Input {
         })
     }
 
-    /// Writes everything. It is no error if the child ends without reading, as the smallest program of the comparison
-    /// does.
+    /// Writes everything. A child that ends without reading causes no error: the smallest program of the comparison
+    /// does so.
     fn feed(&mut self, body: &[u8]) -> Result<()> {
         use io::ErrorKind::{BrokenPipe, ConnectionReset};
 
@@ -241,7 +241,7 @@ fn quantile(values: &[f64], at: f64) -> f64 {
     sorted.get(index.round() as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// A small random generator. It only has to keep the order of the programs from being regular.
+/// A small random generator. It only has to prevent a regular order of the programs.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Measures bodies of several sizes, and knows the project's limits for them.
+//! Measures bodies of several sizes, and checks the project's limits for them.
 
 use std::fs;
 use std::io::{Write, stdout};
@@ -68,7 +68,7 @@ fn row(size: usize, channel: Channel, programs: &[Program], times: &Times, of: u
     )
 }
 
-/// The limits do not include p99, which means something only at real-time priority.
+/// Whether the ratios are within the limits. The p99 has no limit, because it is meaningful only at real-time priority.
 fn is_within(size: usize, channel: Channel, times: &Times) -> bool {
     let (floor_limit, drain_limit) = match (size, channel) {
         (..=16_384, _) => (1.2, 1.08),

@@ -17,8 +17,8 @@ pub trait Administration {
     fn file(&self, root: &str, format: &str, content: &str) -> Result<Option<Vec<u8>>>;
     /// A text without its secrets, for users to copy from a page.
     fn redacted(&self, text: &str) -> String;
-    /// What a destination would get of a session, or of the last session, as OTLP/JSON. Nothing is sent. `None` if
-    /// there is no such destination or session.
+    /// What a destination would get of the session `root`, or of the last session without `root`, as OTLP/JSON. Nothing
+    /// is sent. `None` if there is no such destination or session.
     fn preview(&self, destination: &str, root: Option<&str>) -> Result<Option<Vec<u8>>>;
     /// The audit log: who came in, what was deleted, and what was exported.
     fn audit(&self) -> Result<Audit>;
@@ -37,7 +37,7 @@ pub trait Control: Send + Sync + 'static {
     fn delete(&self, roots: &[String]) -> Result<Deleted>;
 }
 
-/// What a deletion came to.
+/// The result of a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
     /// Sessions.
@@ -87,7 +87,7 @@ pub struct Privacy {
 pub struct Audit {
     /// Time, what happened, and details in words, the oldest first.
     pub entries: Vec<(i64, String, String)>,
-    /// Older entries that made room.
+    /// Number of older entries that were removed to make room.
     pub dropped: u64,
     /// Kinds of refused requests, each with its count and the time of the last one.
     pub refused: Vec<(String, u64, i64)>,

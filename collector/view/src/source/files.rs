@@ -4,15 +4,16 @@ use hookspan_core::{SpanId, Timestamp};
 
 use crate::Result;
 
-/// Maximum number of touches that are looked at for a list of files: it bounds how long a page can take.
+/// Maximum number of file accesses that are read for a list of files. It limits how long a page can take.
 pub const LOOKED_AT_MAX: usize = 40_000;
 
 /// The calls that read, change or delete files. Every call is short (it runs on a blocking thread) and bounded by its arguments.
 pub trait Files {
-    /// Files that were touched in a period (nanoseconds since the epoch, the end included), in no order. At most [`LOOKED_AT_MAX`]
-    /// touches are looked at, the newest first.
+    /// Files that were accessed in a period (nanoseconds since the epoch, the end included), in no order. Only the newest
+    /// [`LOOKED_AT_MAX`] accesses are read.
     fn files(&self, wanted: &WantedFiles) -> Result<Touched>;
-    /// Touches of one file in a period, newest first, at most `limit`. An empty project means: outside of any workspace.
+    /// Accesses to one file in a period, newest first, at most `limit`. An empty `project` means that the file lies
+    /// outside of any workspace.
     fn touches(
         &self,
         project: &str,
@@ -22,16 +23,16 @@ pub trait Files {
     ) -> Result<Vec<Touch>>;
 }
 
-/// Which files are asked for; all must hold.
+/// Which files are asked for. A file must meet all conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WantedFiles {
     /// From and to, nanoseconds since the epoch.
     pub period: (i64, i64),
-    /// The project by name, whatever the case.
+    /// The project by name, ignoring case.
     pub project: Option<String>,
-    /// A part of the path, whatever the case.
+    /// A part of the path, ignoring case.
     pub text: Option<String>,
-    /// Only files touched in this session.
+    /// Only files that were accessed in this session.
     pub session: Option<String>,
 }
 
@@ -40,30 +41,30 @@ pub struct WantedFiles {
 pub struct Touched {
     /// The files.
     pub files: Vec<FileSums>,
-    /// Start of the oldest touch that was looked at, if there are older ones in the period.
+    /// Start of the oldest access that was read. `None` if no older access of the period was left out.
     pub since: Option<Timestamp>,
 }
 
 /// What agents did to one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileSums {
-    /// `None`: it lies outside of any workspace.
+    /// The project; `None` if the file lies outside of any workspace.
     pub project: Option<String>,
-    /// Below the workspace, or whole.
+    /// The path: relative to the workspace, or absolute.
     pub path: String,
     /// Calls that read it.
     pub reads: u64,
     /// Calls that changed or deleted it.
     pub edits: u64,
-    /// Lines added by edits that did not fail; `None` where no edit tells.
+    /// Lines added by edits that did not fail; `None` if no edit reports them.
     pub added: Option<u64>,
-    /// Lines removed by them.
+    /// Lines removed by edits that did not fail; `None` if no edit reports them.
     pub removed: Option<u64>,
     /// Calls that failed.
     pub errors: u64,
-    /// Sessions that touched it.
+    /// Sessions that accessed it.
     pub sessions: u64,
-    /// Start of the newest touch.
+    /// Start of the newest access.
     pub last_ns: i64,
 }
 
@@ -76,20 +77,20 @@ pub struct Touch {
     pub id: SpanId,
     /// Root conversation.
     pub root: String,
-    /// Turn of a root conversation: its trace, by which turns are found.
+    /// Trace of the access. The turn of a root conversation is found by its trace.
     pub trace: hookspan_core::TraceId,
     /// Its start.
     pub start: Timestamp,
     /// Length, if it is known.
     pub length_ns: Option<i64>,
-    /// It changes or deletes.
+    /// Whether the call changes or deletes the file.
     pub edits: bool,
-    /// Lines; `None` where nobody told.
+    /// Lines added; `None` if no hook reports them.
     pub added: Option<u64>,
-    /// Lines.
+    /// Lines removed; `None` if no hook reports them.
     pub removed: Option<u64>,
-    /// It failed.
+    /// Whether the call failed.
     pub failed: bool,
-    /// It has no end yet.
+    /// Whether the call has no end yet.
     pub open: bool,
 }

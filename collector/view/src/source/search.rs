@@ -11,7 +11,7 @@ pub trait Search {
     fn search(&self, query: &Query, before: Option<i64>, limit: usize) -> Result<Found>;
 }
 
-/// What is looked for.
+/// A search query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// Words and phrases. All of them must occur in the same text. A parsed query has at least one.

@@ -45,15 +45,16 @@ pub struct SessionFilter {
     pub state: Option<SessionState>,
     /// The first prompt, the workspace or the id contains this text.
     pub text: Option<String>,
-    /// Project and period apply to the session, the model to one of its turns. One of its spans must have the tool,
-    /// kind, status and duration. A session is in a period if something happened in it at or after the period's start
-    /// and it began at or before the period's end.
+    /// The session must have this project and be active in this period, and one of its turns must have this model. One
+    /// of its spans must have the tool, kind, status and duration. A session is active in a period if it began at or
+    /// before the period's end and something happened in it at or after the period's start.
     pub spans: LineFilter,
-    /// Whether the editor's completions count, which are no session. Set when everything of a project is deleted.
+    /// Whether the editor's completions are included. They are not sessions. Set when everything of a project is
+    /// deleted.
     pub completions: bool,
     /// Order.
     pub sort: SessionSort,
-    /// The smallest or oldest comes first.
+    /// Whether the smallest or oldest session comes first.
     pub ascending: bool,
 }
 
@@ -103,7 +104,7 @@ impl SessionSort {
         }
     }
 
-    /// What `session` is sorted by.
+    /// The sort key of `session`.
     #[must_use]
     pub fn key(self, session: &SessionSummary) -> i64 {
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);

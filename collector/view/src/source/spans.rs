@@ -46,8 +46,8 @@ pub trait Spans {
 pub struct Lines {
     /// The lines asked for.
     pub lines: Vec<Line>,
-    /// Number of lines of the whole session. A reader that has another number after applying the changes has missed a
-    /// removal.
+    /// Number of lines of the whole session. If a reader that applied the changes has another number of lines, it has
+    /// missed a removal.
     pub total: u64,
     /// The revision up to which this answer is complete.
     pub rev: u64,
@@ -62,7 +62,7 @@ pub struct LineFilter {
     pub project: Option<String>,
     /// The model of the span's turn, ignoring case.
     pub model: Option<String>,
-    /// A tool by name, whatever the case.
+    /// A tool by name, ignoring case.
     pub tool: Option<String>,
     /// What it is drawn as.
     pub kind: Option<LineKind>,
@@ -70,7 +70,7 @@ pub struct LineFilter {
     pub failed: bool,
     /// Minimum duration in nanoseconds.
     pub min_ns: Option<i64>,
-    /// Duration below so many nanoseconds.
+    /// Maximum duration in nanoseconds, exclusive.
     pub max_ns: Option<i64>,
     /// Start at or after.
     pub from_ns: Option<i64>,
@@ -79,7 +79,7 @@ pub struct LineFilter {
 }
 
 impl LineFilter {
-    /// Whether it lets everything through.
+    /// Whether every span matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -6,7 +6,7 @@ use hookspan_core::{Parts, Tokens};
 use crate::Result;
 use crate::source::spans::LineFilter;
 
-/// Maximum number of spans or turns that are counted one by one for an answer. It bounds how long a page can take.
+/// Maximum number of spans or turns that are counted one by one for an answer. It limits how long a page can take.
 pub const COUNTED_MAX: usize = 100_000;
 
 /// Sums and distributions over many turns and spans. Every call is short (it runs on a thread for blocking work) and
@@ -21,8 +21,8 @@ pub trait Statistics {
     /// Percentiles per name of a dimension (`tool`, `model`, `kind`, `project`) over these days (days since the epoch,
     /// inclusive).
     fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>>;
-    /// How often durations occurred, by power of two and by hour (with `daily`: by UTC day), during these hours (hours
-    /// since the epoch, inclusive), in order of time. For one name of the dimension, or for all.
+    /// How often durations occurred, by power of two and by hour (with `daily`: by UTC day), in order of time. `hours`
+    /// are hours since the epoch, inclusive. `name` selects one name of the dimension; without it, all names count.
     fn heat(
         &self,
         dimension: &str,
@@ -36,7 +36,8 @@ pub trait Statistics {
     /// Percentiles per name of a dimension over the settled spans that match, counted one by one. `None` if more than
     /// [`COUNTED_MAX`] spans would have to be read.
     fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>>;
-    /// The same as [`Statistics::heat`], over the settled spans that match. `None` as above.
+    /// Like [`Statistics::heat`], over the settled spans that match. `None` if more than [`COUNTED_MAX`] spans would
+    /// have to be read.
     fn heat_of(
         &self,
         dimension: &str,
@@ -44,13 +45,13 @@ pub trait Statistics {
         filter: &LineFilter,
         daily: bool,
     ) -> Result<Option<Vec<HeatCell>>>;
-    /// What finished turns came to by column, project and model. `edges` are the begin of each column and the end of the last one:
-    /// whole quarters of an hour, nanoseconds since the epoch, rising.
+    /// Sums over finished turns by column, project and model. `edges` are the start of each column and the end of the last one, in
+    /// rising order. Each edge is a whole quarter of an hour, in nanoseconds since the epoch.
     fn spent(&self, edges: &[i64]) -> Result<Vec<Spent>>;
-    /// The same of the turns that match `project`, `model` and `failed` of the filter, counted one by one; any edges. `None` if more
-    /// than [`COUNTED_MAX`] turns have to be looked at.
+    /// The same sums over the turns that match `project`, `model` and `failed` of the filter. The turns are counted one by one, so
+    /// an edge may be any time. `None` if more than [`COUNTED_MAX`] turns would have to be read.
     fn spent_of(&self, edges: &[i64], filter: &LineFilter) -> Result<Option<Vec<Spent>>>;
-    /// What finished turns did that began on the days given (days since the epoch, inclusive), by project.
+    /// The work of the finished turns that began on these days (days since the epoch, inclusive), by project.
     fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>>;
     /// The newest day before `before` for which [`Statistics::latency`] of `dimension` has figures, and the number of
     /// spans before `before`.
@@ -82,7 +83,7 @@ pub struct LatencyRow {
     pub count: u64,
     /// Failed calls.
     pub errors: u64,
-    /// Calls whose length no hook tells.
+    /// Calls whose duration no hook reports.
     pub unknown: u64,
     /// 50th percentile.
     pub p50_us: Option<u64>,
@@ -94,18 +95,18 @@ pub struct LatencyRow {
     pub p99_us: Option<u64>,
     /// Longest.
     pub max_us: Option<u64>,
-    /// All of them together.
+    /// Sum of all durations.
     pub total_us: Option<u64>,
 }
 
-/// How often a duration happened.
+/// Number of calls of similar duration in one hour or day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeatCell {
     /// Hours since the epoch. For a day, its first hour.
     pub hour: i64,
     /// Calls that took at least `2^bucket` microseconds and less than twice that.
     pub bucket: u32,
-    /// How many.
+    /// Number of these calls.
     pub count: u64,
 }
 
@@ -124,20 +125,20 @@ pub struct DayTime {
     pub errors: u64,
     /// Time inside the turns, nanoseconds.
     pub active_ns: i64,
-    /// What it is made of.
+    /// The parts of this time.
     pub parts: Parts,
     /// Input tokens including cached ones, over the turns that reported them; `None` if none did.
     pub input: Option<u64>,
-    /// Tokens out; `None` as above.
+    /// Output tokens, over the turns that reported them; `None` if none did.
     pub output: Option<u64>,
 }
 
-/// What the finished turns of one column, project and model came to.
+/// Sums over the finished turns of one column, project and model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// The sums; `day` is the number of the column.
     pub time: DayTime,
-    /// `None` where none was named.
+    /// The model; `None` if the turns name none.
     pub model: Option<String>,
     /// Tokens by how they are priced.
     pub usage: Usage,
