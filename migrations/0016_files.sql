@@ -1,7 +1,8 @@
--- Why: which agent read or changed a file was known by looking at every call. A call that reads, changes or deletes a file points to the
--- file now, with the lines that it added and removed. Sums of turns stood under UTC days and no model, so that days of another zone, and
--- what each model cost, were counted one by one: they stand under quarters of an hour now (every zone differs from UTC by whole ones),
--- and under days of 96 quarters, by project and model. Derived, so everything derived is emptied and folded again from the raw log.
+-- Why: to find the sessions that read or changed a file, every call had to be read. Now each call that reads, changes
+-- or deletes a file refers to a row of `file`, with the lines that it added and removed. Sums of turns were kept per
+-- UTC day without the model, so days of other zones, and the cost of each model, had to be counted turn by turn. Now
+-- sums are kept per quarter of an hour (every zone differs from UTC by whole quarters) and per 96 quarters, by project
+-- and model. Derived, so all derived tables are emptied and folded again from the raw log.
 CREATE TABLE file (
     id      INTEGER PRIMARY KEY,
     project TEXT NOT NULL,                       -- the name that figures stand under; empty: it lies outside of any root

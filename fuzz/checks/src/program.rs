@@ -290,7 +290,7 @@ impl System for Machine<'_> {
     }
 
     fn large_buffer(&mut self) -> Option<&'static mut [u8]> {
-        // Out of memory: the program must do with its small buffer.
+        // Out of memory: the program must continue with its small buffer.
         None
     }
 

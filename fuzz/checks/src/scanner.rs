@@ -7,7 +7,8 @@ use hookspan_shim::reply::Verdict;
 use hookspan_shim::scan::{Name, Scan, Scanner};
 use serde_json::value::RawValue;
 
-/// The first byte gives the size of the pieces in which the rest, a hook's body, arrives.
+/// Checks the scanner on one hook. The first byte of `data` is the size of the pieces in which the body arrives. The
+/// rest is the body.
 pub fn scanner(data: &[u8]) {
     let Some((step, body)) = data.split_first() else { return };
     let whole = Scan::of(body);

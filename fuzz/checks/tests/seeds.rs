@@ -24,7 +24,8 @@ fn every_check_holds_on_every_kept_input() {
     }
 }
 
-/// Makes many small changes to the kept inputs, always the same ones: those that the fuzzer would try first.
+/// Makes many small changes to the kept inputs: the changes that the fuzzer would try first. They are the same in every
+/// run.
 #[test]
 fn every_check_holds_on_changed_inputs() {
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
