@@ -93,11 +93,12 @@ impl Aims {
 fn backlog(aims: &mut Aims, events: u64) {
     let world = World::new();
     let mut load = Load::new(&world);
-    // The hooks have arrived over some time and not all at once, because a turn stays in memory for a while after its
-    // end.
+    // The hooks are spread over time: a turn stays in memory for a while after its end, so hooks of one moment would
+    // all stay.
     load.began = now().checked_sub(events * PAUSE_NS);
     load.write(events).unwrap();
-    // By now the backlog would be on the disk. Otherwise the first sync would have to write all of it.
+    // In reality the backlog would be on the disk by now. Without this, the collector's first sync would have to write
+    // all of it.
     load.writer.sync().unwrap();
     let started = Instant::now();
     let collector = Collector::start(&world);
@@ -193,7 +194,7 @@ fn sustained(aims: &mut Aims, seconds: u64, rate: u64) {
         let kept_pace = !full.load(Ordering::Relaxed) && !enough.load(Ordering::Relaxed);
         aims.note("kept pace to the end", kept_pace);
         aims.note("the last committed within 2 s", took - wrote <= Duration::from_secs(2));
-        // During the first third, what is kept for some seconds fills up, so memory is compared after that.
+        // Memory is compared after the first third. Until then, structures that keep some seconds of hooks fill up.
         let third = held.len() / 3;
         let (middle, last) = (&held[third..2 * third], &held[2 * third..]);
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
@@ -259,8 +260,8 @@ fn latency(aims: &mut Aims, rounds: u64, rate: u64) {
     aims.note("a median of 50 ms", median <= Duration::from_millis(50));
 }
 
-/// Spans of a stored history leave for a receiver that takes everything. Measures spans per second, and the collector's CPU time per
-/// span above that of a collector without destinations. The ways take turns, so that load beside them meets all.
+/// Exports the spans of a stored history to a receiver that accepts everything. Measures spans per second, and the CPU time per span
+/// beyond that of a collector without destinations. The protocols take turns, so that other load on the machine affects all of them.
 fn export(aims: &mut Aims, events: u64, rounds: u64) {
     let world = World::new();
     let mut load = Load::new(&world);
@@ -302,7 +303,7 @@ fn export(aims: &mut Aims, events: u64, rounds: u64) {
     }
 }
 
-/// CPU time and peak memory of a collector that has nothing to send, in the time in which others send.
+/// CPU time and peak memory of a collector without destinations, over the time that an export usually takes.
 fn idle(world: &World) -> (Usage, f64) {
     world.write_config("");
     let collector = Collector::start(world);
@@ -335,7 +336,7 @@ fn exported(
     (spans, took, Usage::of(&collector), mib(memory(&collector, "VmHWM:")))
 }
 
-/// If anything is missing, the figures mean nothing.
+/// Checks that nothing is missing. Otherwise the figures would be meaningless.
 fn complete(world: &World, events: u64) {
     let status = world.json(&["status", "--json"]);
     assert_eq!(status["backlog"], 0);

@@ -102,7 +102,7 @@ fn the_pages_own_tests_pass_on_a_collector_of_their_own() {
     }
 }
 
-/// A file of browser tests that nothing starts would hold nothing.
+/// A file of browser tests that no test here starts would check nothing.
 #[test]
 fn every_file_of_browser_tests_is_run() {
     let files = fs::read_dir(ui_tests()).unwrap().map(|entry| entry.unwrap().file_name());

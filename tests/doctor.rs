@@ -227,7 +227,8 @@ fn a_hook_that_only_looks_like_a_probe_is_kept() {
     let digits = "00112233445566778899aabbccddeeff";
     let probe = format!("{{\"hookspan_probe\":\"{digits}\"}}");
     let cursor = r#"{"conversation_id":"c","generation_id":"g","hook_event_name":"stop","cursor_version":"3.7.19","status":"completed","loop_count":0}"#;
-    // The text of a probe under an ordinary event, and Cursor's hook under an entry with a probe's argument.
+    // First the text of a probe in an ordinary event, then a hook of Cursor with the argument of a probe. Both are
+    // ordinary hooks.
     for (event, body) in
         [("stop".to_owned(), probe.as_str()), (format!("hookspan-doctor-{digits}"), cursor)]
     {
@@ -538,7 +539,8 @@ fn serve(mut stream: std::net::TcpStream, taken: &Mutex<Vec<Vec<u8>>>) {
     }
 }
 
-/// A hooks.json of other people, what `doctor` says of it once hookspan is installed beside its entries, and where.
+/// Cases of a hooks.json with entries of other programs: the file, the id of the finding that `doctor` reports after
+/// `install`, and a part of the finding's text. The id is empty if there must be no finding.
 const OF_OTHERS: [(&str, &str, &str); 4] = [
     (
         "{ \"version\": \"1\", \"hooks\": { \"stop\": [ { \"command\": \"./mine.sh\" } ] } }\n",

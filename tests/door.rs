@@ -23,7 +23,7 @@ fn address(collector: &Collector<'_>) -> SocketAddr {
 fn talk(mut stream: impl std::io::Read + std::io::Write, text: &str) -> String {
     stream.write_all(text.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    // A connection that is cut off is judged by what it said before.
+    // If the connection is cut off, the text received before that is judged.
     drop(stream.read_to_end(&mut answer));
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -348,7 +348,7 @@ fn no_code_is_in_arguments_logs_or_what_is_no_terminal() {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let world = world.with_env("PATH", path);
     let collector = Collector::start(&world);
-    // This browser reads the page without ever signing in, like a browser that may not read the file.
+    // This browser reads the page but never signs in. A browser that may not read the file behaves in the same way.
     let opened = world.run(&["open"]);
     assert!(opened.stderr.contains("open --print"), "{opened:#?}");
     let arguments = fs::read_to_string(&seen).unwrap();

@@ -1,4 +1,4 @@
-//! Tests with OTLP backends of others.
+//! Tests with OTLP backends of other projects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -77,7 +77,7 @@ fn receives_metrics(receiver: &Receiver, protocol: &str) {
     world.ok(&["destinations", "test", "agent"]);
 }
 
-/// Jaeger takes traces only. Whoever wants to send metrics there anyway reads so.
+/// Jaeger accepts traces only. If a destination sends metrics to it, the message says which setting to change.
 #[test]
 fn jaeger_refuses_metrics_and_says_what_to_change() {
     let receiver = match Receiver::jaeger() {
@@ -353,7 +353,7 @@ fn a_destination_is_added_and_the_file_keeps_its_text() {
     assert_eq!(names, ["jaeger", "lab"]);
     let again = world.run(&["destinations", "add", "jaeger"]);
     assert!(again.code == 2 && again.stderr.contains("is taken already"), "{again:?}");
-    // Nobody can be asked.
+    // Without a terminal, the command cannot ask for the missing preset.
     let missing = world.run(&["destinations", "add"]);
     assert!(missing.code == 2 && missing.stderr.contains("PRESET"), "{missing:?}");
     assert_eq!(text().matches("[[destination]]").count(), 2);

@@ -68,17 +68,7 @@ fn the_raw_log_holds_every_payload_byte_for_byte_and_imports_elsewhere() {
     let played: Vec<_> = fixture.bodies.iter().map(|body| body.bytes.clone()).collect();
     assert_eq!(verify::raw_bodies(&first), played);
 
-    let log = first.scratch("log.jsonl");
-    first.ok(&[
-        "export",
-        "--all",
-        "--format",
-        "jsonl",
-        "--content",
-        "full",
-        "--output",
-        log.to_str().unwrap(),
-    ]);
+    let log = verify::export_log(&first);
     second.ok(&["import", log.to_str().unwrap()]);
     assert_eq!(verify::raw_bodies(&second), played);
     verify::places_are_equal(&verify::exported(&second), &verify::exported(&first));

@@ -15,7 +15,7 @@ mod offline;
 mod no_directory;
 /// SIGKILL at any moment neither loses nor doubles anything, and the harness would notice if it did.
 mod crash;
-/// The same and worse, in small versions of the campaigns.
+/// Small versions of the campaigns: kills, failing system calls, full disks, power cuts.
 mod campaigns;
 /// Every figure is right, and the same wherever it is shown. An independent model decides what is true.
 mod oracle;
@@ -29,7 +29,7 @@ mod figures;
 mod repository;
 /// The outcome of sessions, the digest, and what runs now, in a terminal.
 mod terminal;
-/// Nothing happens.
+/// The collector sleeps while nothing happens.
 #[cfg(target_os = "linux")]
 mod idle;
 /// Input that is broken or too large, and files that are in the way.
@@ -67,7 +67,7 @@ mod mcp;
 mod tidy;
 /// Rules about what the workspace depends on.
 mod dependencies;
-/// None of that has a known fault.
+/// No dependency has a known fault.
 mod advisories;
 /// Which rooms and files may know which.
 mod imports;

@@ -28,7 +28,7 @@ enum Without {
     Gone,
 }
 
-/// How hooks meet the state directory.
+/// A state of the state directory in which hooks arrive.
 #[derive(Clone, Copy, Debug)]
 struct Situation {
     name: &'static str,
@@ -36,7 +36,7 @@ struct Situation {
     /// What a person repairs before starting a collector.
     repair: fn(&Place<'_>),
     without: Without,
-    /// Root is kept out by no mode.
+    /// Whether the situation exists for root. File modes do not stop root.
     root: bool,
 }
 

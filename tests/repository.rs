@@ -245,7 +245,7 @@ fn a_repository_is_left_alone_where_the_configuration_says_so() {
     place.hook("shop", "turn-1", "stop", &json!({"status": "completed"}));
     collector.committed(3);
     let seen = place.seen("shop", "turn-1", |seen| !seen.is_null());
-    // The output of the command is a hook's, and stays.
+    // The commit in the command's output comes from a hook and not from the repository, so it is still shown.
     let only = json!({"url": null, "from_branch": null, "from_commit": null, "branch": null,
         "commit": null, "commits": [commit[..7]]});
     assert_eq!(seen, only);

@@ -50,7 +50,8 @@ fn a_signal_at_any_moment_of_the_start_leaves_neither_socket_nor_serve_json() {
     let socket = world.scratch("run").join("door");
     for round in 0..24 {
         let child = start(&world, &socket);
-        // As soon as the socket exists, as soon as `serve.json` exists, and some steps after each.
+        // The signal is sent as soon as the socket exists or, in every second round, as soon as `serve.json` exists.
+        // Each pair of rounds waits 0.3 ms longer after that.
         let sign = if round % 2 == 0 { socket.clone() } else { world.state().join("serve.json") };
         let began = Instant::now();
         while sign.symlink_metadata().is_err() {

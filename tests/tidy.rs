@@ -166,7 +166,8 @@ fn is_test(file: &Path) -> bool {
     inside.components().any(|part| part.as_os_str() == "tests")
 }
 
-/// Nobody can match on a text. Tests and their harness report to a person, so they may use texts.
+/// Code cannot match on an error that is only text. Tests and their harness report to a person, so they may use such
+/// errors.
 #[test]
 fn no_error_that_ships_is_a_bare_text() {
     let mut found = Vec::new();

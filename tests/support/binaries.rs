@@ -24,7 +24,7 @@ pub fn hookspan() -> &'static Path {
 }
 
 static FOR_EVERYONE: LazyLock<PathBuf> = LazyLock::new(|| {
-    // Named like a world's folder, so that the next run removes it.
+    // The folder is named like a world's folder, so that the next run removes it.
     let folder = env::temp_dir().join(format!("hookspan-e2e-{}-program", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let copy = folder.join("hookspan");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::player::Reply;
 use crate::random::Random;
 
-/// Every shim that was started. Its body can be computed from its number, so no copy is needed for comparing.
+/// All shims that were started. The body of a hook can be computed from its number, so the ledger needs no copy of it.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     make: fn(u64) -> Vec<u8>,
@@ -121,7 +121,7 @@ impl Comparison<'_> {
         self.seen.keys().copied().collect()
     }
 
-    /// What it came to.
+    /// The result of the comparison.
     #[must_use]
     pub fn verdict(self) -> Verdict {
         let Self { ledger, seen, different } = self;

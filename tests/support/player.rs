@@ -71,7 +71,7 @@ pub fn start(world: &World, event: &str) -> Child {
         .unwrap()
 }
 
-/// Writes the body and closes the pipe. A shim that was killed may be gone; the caller judges by its exit code.
+/// Writes the body and closes the pipe. A shim that was killed may have ended; the caller judges by its exit code.
 pub fn feed(child: &mut Child, body: &[u8]) {
     let mut stdin = child.stdin.take().unwrap();
     match stdin.write_all(body) {

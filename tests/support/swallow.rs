@@ -1,4 +1,4 @@
-//! A receiver that costs next to nothing: it reads requests over HTTP and says yes.
+//! A receiver that needs almost no processor time: it reads requests over HTTP and accepts them.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -35,7 +35,7 @@ pub fn otlp_json(world: &World) -> String {
     world.ok(&["export", "--all", "--format", "otlp-json", "--content", "full"])
 }
 
-/// Checks that both have the same spans in the same traces below the same parents.
+/// Checks that both lists have the same spans, in the same traces and below the same parents.
 #[track_caller]
 pub fn places_are_equal(left: &[Span], right: &[Span]) {
     let places = |spans: &[Span]| spans.iter().map(Span::place).collect::<BTreeSet<_>>();
@@ -68,6 +68,16 @@ pub fn spans_are_equal(left: &[Span], right: &[Span]) {
 pub fn raw_bodies(world: &World) -> Vec<Vec<u8>> {
     let log = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     log.lines().map(raw_body).collect()
+}
+
+/// Writes the whole raw log to a file that `import` reads. Returns the file's path.
+#[track_caller]
+#[must_use]
+pub fn export_log(world: &World) -> std::path::PathBuf {
+    let log = world.scratch("log.jsonl");
+    let output = log.to_str().unwrap();
+    world.ok(&["export", "--all", "--format", "jsonl", "--content", "full", "--output", output]);
+    log
 }
 
 /// Passes on the bodies in the raw log one after another, because together they may not fit into memory.

@@ -1,4 +1,4 @@
-//! Waiting for a condition, never for a time.
+//! Waits for a condition, never for a fixed time.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -19,7 +19,7 @@ use crate::wait::pause;
 
 /// Prefix of a world's folder. The id of the process that made it follows.
 const PREFIX: &str = "hookspan-e2e-";
-/// How long a killed process may take to disappear. A disk that does not answer can hold it for ever.
+/// How long a killed process may take to disappear. A disk that does not answer can delay it without end.
 const KILLED: Duration = Duration::from_secs(2);
 
 /// A temporary home with nothing in it. Programs started in it see none of the variables of the person who runs the
@@ -212,7 +212,7 @@ impl World {
         })
     }
 
-    /// Installs with another program around it, like [`crate::collector::Collector::start_below`].
+    /// Installs below another program (`strace`, `prlimit` ...), like [`crate::collector::Collector::start_below`].
     #[track_caller]
     pub fn install_below(&self, wrapper: &[&str]) {
         let mut command = self.command(Path::new(wrapper[0]));

@@ -117,10 +117,10 @@ fn without_collector(shims: u64, seed: u64, spill: Spill) -> Result<Report, Stri
     ))
 }
 
-/// What the database may fall back on.
+/// Whether the database has ballast: reserved space that it can free when the disk is full.
 #[derive(Clone, Copy, Debug)]
 enum Ballast {
-    /// The ballast is used. After that, there may be room again for all hooks.
+    /// The ballast is freed. After that, there may be room again for all hooks.
     Used,
     /// There is no ballast. Writing is refused as long as the disk is full.
     Gone,

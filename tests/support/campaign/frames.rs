@@ -55,7 +55,7 @@ pub fn trusting(file: &[u8]) -> Vec<&[u8]> {
     found
 }
 
-/// What a position calls a segment.
+/// The fingerprint by which a stored position identifies a segment.
 #[must_use]
 pub fn fingerprint(file: &[u8]) -> Option<u64> {
     Some(xxh64(file.get(..HEADER)?, 0))

@@ -18,7 +18,7 @@ use crate::verify::rebuild_is_equal;
 use crate::wait::pause;
 use crate::world::World;
 
-/// How long.
+/// The size of a campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Kills of the collector.
@@ -98,7 +98,7 @@ pub fn run(plan: Plan) -> Report {
 
 type Calls = (&'static str, u64, u64, u64);
 
-/// The system calls of one kind of work. A collector is killed in each of them.
+/// System calls that belong to one kind of work. A collector is killed in each of them.
 struct Step {
     /// The work.
     what: &'static str,
@@ -111,7 +111,7 @@ struct Step {
     calls: &'static [Calls],
 }
 
-/// What a collector finds.
+/// What a collector finds when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     /// No database.
@@ -156,12 +156,12 @@ const FEW: u64 = 5;
 const SEGMENT_BYTES: u64 = 1 << 20;
 /// Records of one frame each.
 const ONE_FRAME_MAX: usize = 60_000;
-/// How long to wait for a call. The first of its kind always comes, even on a busy machine. If a later one does not
-/// come, there is none. Before a deletion, the collector waits ten seconds.
+/// How long to wait for a call. The first call of a kind always comes, however busy the machine is. A later call that
+/// does not come within `CALL` does not exist. A deletion comes after ten seconds.
 const FIRST_CALL: Duration = Duration::from_secs(60);
 const CALL: Duration = Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 2_000 });
 const DELETION: Duration = Duration::from_secs(60);
-/// Segments of a world of deletions.
+/// Number of segments in a test of deletions.
 const SEGMENTS: u64 = 3;
 
 /// Kills the collector in the middle of a given system call: in the first, the second and so on, at most `calls` of
@@ -174,7 +174,7 @@ pub fn exactly(calls: u64, seed: u64) -> Result<Report, String> {
     let mut hooks = 0;
     let mut lines = Vec::new();
     thread::scope(|scope| {
-        // They wait most of the time.
+        // The tests of deletions mostly wait, so they run beside the others.
         let deletions = scope.spawn(|| deletions(calls.clamp(SEGMENTS, 9)));
         let mut world = Stepped::new();
         drop(Collector::start(&world.world));
@@ -311,7 +311,8 @@ fn deletions(count: u64) -> (u64, usize) {
     })
 }
 
-/// The first collector is killed before it deletes anything, the next one after it has deleted one segment, and so on.
+/// Kills a collector in the deletion of one segment: in round 0 before any segment is deleted, in round 1 after one
+/// deletion, and so on.
 fn deletion(one: u64) -> usize {
     let mut stepped = Stepped::new();
     fs::create_dir_all(stepped.world.state()).unwrap();

@@ -43,7 +43,7 @@ pub fn bar(what: &'static str, steps: u64) -> ProgressBar {
     bar
 }
 
-/// Sets its flag when it goes.
+/// Sets its flag when it is dropped.
 #[derive(Debug)]
 pub struct Until<'a>(&'a AtomicBool);
 
@@ -66,7 +66,7 @@ impl Drop for Until<'_> {
 pub struct Traffic<'a> {
     world: &'a World,
     make: fn(u64) -> Vec<u8>,
-    /// What was handed over.
+    /// The hooks that were sent.
     pub ledger: Mutex<Ledger>,
     next: AtomicU64,
     limit: AtomicU64,
@@ -76,7 +76,7 @@ pub struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    /// A value with which nothing runs until [`Traffic::allow`] is called.
+    /// Traffic that starts no shim until [`Traffic::allow`] is called.
     #[must_use]
     pub fn new(world: &'a World, killed_one_in: u64) -> Self {
         Self::from(world, killed_one_in, 0)
@@ -103,12 +103,12 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Lets so many more shims run.
+    /// Allows this number of further shims to run.
     pub fn allow(&self, more: u64) {
         self.limit.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// How many have been started.
+    /// Number of shims that were started.
     #[must_use]
     pub fn started(&self) -> u64 {
         self.next.load(Ordering::Relaxed).min(self.limit.load(Ordering::Relaxed))
@@ -175,7 +175,7 @@ pub fn send(world: &World, shims: u64, seed: u64) -> Ledger {
     ledger
 }
 
-/// Runs so many more.
+/// Runs this number of further shims.
 pub fn extend(ledger: &mut Ledger, world: &World, shims: u64, seed: u64) {
     extend_of(ledger::mixed, ledger, world, shims, seed);
 }

@@ -138,12 +138,12 @@ fn settled(world: &World, turns: u64) -> Vec<String> {
     })
 }
 
-/// Checks that `status` shows both as away, and that the next attempt is near.
+/// Checks that `status` shows both destinations as unreachable, and that the next attempt is near.
 #[track_caller]
 fn they_wait(world: &World, settled: u64, bound: u64) {
     eventually("both destinations wait", Duration::from_secs(120), || {
         let [all, some] = destinations(world);
-        // A request that is made stays whole.
+        // A request that was already built is kept whole, so the limit may be exceeded by one request.
         let few = some["pending"].as_u64().is_some_and(|pending| pending < bound + REQUEST);
         if all["pending"] == settled && few && all["state"] == "retry" {
             return Ok(());

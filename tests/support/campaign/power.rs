@@ -24,19 +24,21 @@ use crate::world::World;
 const WINDOW: Duration = Duration::from_millis(150);
 /// If a sync on this machine takes longer than this, the cut proves nothing about the window, and is repeated.
 const STALL_MAX: Duration = Duration::from_millis(100);
-/// Maximum number of repeated cuts if the campaign has fewer cuts than this. Otherwise it is the number of cuts.
+/// Maximum number of inconclusive cuts that are repeated in a short campaign. In a longer campaign it is the number of
+/// cuts.
 const AGAIN_MIN: u64 = 10;
 /// Number of cuts per state directory. The last one happens while a collector catches up.
 const CUTS_PER_STATE: u64 = 10;
 /// Number of hooks for such a collector (about two seconds of work), and how many of them are in one segment.
 const BACKLOG: u64 = if cfg!(debug_assertions) { 4_000 } else { 24_000 };
 const BACKLOG_SEGMENT: u64 = BACKLOG / 8;
-/// A number higher than any that a collector has given in the meantime.
+/// Number of the first segment that the test itself writes. A collector does not reach this number meanwhile.
 const SEGMENTS_FROM: u64 = 1_000;
 /// Maximum size of a body in a backlog, so that each hook takes one frame.
 const BACKLOG_BODY_MAX: usize = 60_000;
 
-/// Cuts the power until `cuts` cuts are conclusive. Panics if the machine is so busy that as many again were not.
+/// Repeats cuts until `cuts` of them are conclusive. Panics if as many cuts again were not, because the machine was too
+/// busy.
 ///
 /// # Errors
 /// The machine does not permit it.
@@ -149,7 +151,7 @@ struct Sum {
     behind_stored: u64,
 }
 
-/// What a cut came to.
+/// The result of a cut.
 struct Cut {
     /// The next hook's number.
     next: u64,
@@ -304,7 +306,7 @@ fn judge(
     for (number, at) in times.iter().filter(|(_, at)| **at <= cut) {
         accepted_before += 1;
         if stored.contains(number) {
-            // From here on it must stay.
+            // From now on, no cut may lose this hook.
             all.enter(*number, accepted());
             continue;
         }
@@ -333,7 +335,8 @@ fn judge(
     (0..next)
         .filter(|number| !times.contains_key(number))
         .for_each(|number| all.enter_killed(number));
-    // There must be no hook that nobody sent and no hook twice, and nothing that earlier cuts left may be gone.
+    // No hook may be stored that was never sent, and no hook may be stored twice. Hooks that earlier cuts left must
+    // still be there.
     let mut again = all.comparison();
     verify::each_raw_body(world, |body| again.see(body));
     let verdict = again.verdict();

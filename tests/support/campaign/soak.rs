@@ -18,10 +18,10 @@ const CONFIG: &str = "[trace]\nsession_idle = \"3s\"\ngeneration_idle = \"2s\"\n
 /// How long nothing may change. It is longer than a session takes to become idle with this configuration.
 const REST: Duration = Duration::from_secs(9);
 
-/// How long, and with what.
+/// Length and settings of a soak.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// For how long hooks come.
+    /// How long hooks arrive.
     pub time: Duration,
     /// Hooks per second. A busy agent sends 5 to 20.
     pub rate: u64,
@@ -51,7 +51,7 @@ pub fn run(plan: &Plan) -> Report {
     drop(collector);
     nothing_is_lost(&world, &ledger);
     let before = at_rest(&world);
-    // They have come to rest already.
+    // The spans are already final, so there is nothing to wait for.
     let spans = rebuild_is_equal(&world, Duration::ZERO);
     for (command, (before, after)) in SHOWN.iter().zip(before.iter().zip(shown(&world))) {
         assert!(*before == after, "{command:?} before a rebuild:\n{before}\nafter it:\n{after}");

@@ -14,6 +14,7 @@ use super::truth::{Story, story};
 use crate::collector::Collector;
 use crate::journal::JournalWriter;
 use crate::random::Random;
+use crate::verify;
 use crate::wait::pause;
 use crate::world::World;
 
@@ -21,7 +22,7 @@ use crate::world::World;
 const DAYS: u64 = 3;
 /// How long answers may take to become right. The search index uses only idle time.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long they may take after one answer stayed wrong, because one failure is enough.
+/// How long answers may take after one answer stayed wrong. One failure is enough, so the rest need not be waited for.
 const IMPATIENCE: Duration = Duration::from_secs(10);
 
 /// Number of hooks in one import of an exported log.
@@ -131,17 +132,7 @@ fn round_trip(
     found: &mut Differences,
     all: &mut Vec<String>,
 ) {
-    let log = world.scratch("log.jsonl");
-    world.ok(&[
-        "export",
-        "--all",
-        "--format",
-        "jsonl",
-        "--content",
-        "full",
-        "--output",
-        log.to_str().unwrap(),
-    ]);
+    let log = verify::export_log(world);
     let other = World::new();
     let collector = Collector::start(&other);
     let lines = fs::read_to_string(&log).unwrap();
@@ -183,7 +174,7 @@ fn compare(collector: &Collector<'_>, story: &Story, when: &str, all: &mut Vec<S
     }
 }
 
-/// What is summed up, word for word.
+/// The answers that contain sums, as JSON, for an exact comparison.
 fn sums(collector: &Collector<'_>, story: &Story) -> Vec<Value> {
     let from = story.from_ms * 1_000;
     let period = format!("from_us={from}&to_us={}", from + DAYS * 86_400_000_000 - 1);

@@ -44,13 +44,13 @@ pub struct Session {
     pub layers: Layers,
     /// Whether calls have ids.
     pub ids: bool,
-    /// Whether it says that it ended.
+    /// Whether a `sessionEnd` ends it.
     pub ends: bool,
-    /// Prompt to stop.
+    /// Its turns, in order.
     pub turns: Vec<Turn>,
 }
 
-/// A prompt and what came of it.
+/// A prompt, and everything until its stop.
 #[derive(Clone, Debug)]
 pub struct Turn {
     /// Its generation id.
@@ -115,7 +115,7 @@ pub struct Call {
     pub untold: bool,
     /// Whether it failed.
     pub failed: bool,
-    /// Tells it from all others.
+    /// Text that occurs in this call and in no other.
     pub mark: String,
     /// Old and new text of an edit.
     pub edit: Option<(String, String)>,

@@ -34,7 +34,7 @@ pub(super) enum Page {
     Header,
 }
 
-/// One case: the pages to overwrite, and whether the journal still has the hooks that the database loses.
+/// One case: the pages to overwrite, and whether the journal still has the lost hooks.
 #[derive(Debug)]
 pub(super) struct Damage {
     /// Pages to overwrite in addition to the one that makes sure that the damage is met.
@@ -71,7 +71,7 @@ pub(super) const SCHEMA: Damage = Damage { pages: &[Page::Schema], journal: true
 /// Nothing can be read, and nothing else has the hooks. New hooks must still be stored.
 pub(super) const HEADER: Damage = Damage { pages: &[Page::Header], journal: false };
 
-/// Tries one.
+/// Runs one case.
 pub(super) fn run(damage: &Damage, seed: u64) -> Result<Report, String> {
     let world = World::new();
     world.shim();
@@ -246,7 +246,7 @@ fn moved_aside(world: &World) -> String {
     })
 }
 
-/// Checks that everything else is stored once, byte for byte.
+/// Checks that every hook that is not in `lost` is stored once, byte for byte.
 #[track_caller]
 fn only_these_are_lost(world: &World, ledger: &Ledger, lost: &BTreeSet<u64>) {
     let mut comparison = ledger.comparison();
