@@ -89,8 +89,7 @@ impl<'a> Tree<'a> {
             node.end = Some(End { at, reason: EndReason::Matched });
             node.end_inferred = true;
         } else if let Some(at) = again.filter(|_| background != Some(true)) {
-            // The same work was delegated again, so this call was denied or lost. Hooks after the second request belong
-            // to the second call.
+            // The same work was delegated again: this call was denied or lost. Later hooks belong to the second call.
             node.end = Some(End { at, reason: EndReason::Superseded });
             node.end_inferred = true;
             node.incomplete = true;
@@ -169,8 +168,7 @@ impl<'a> Tree<'a> {
         let child = children.first().copied();
         let link = child.and_then(|child| world.links.get(&child.id));
         node.made_of = fingerprint(&agent, child.zip(link));
-        // Open nodes in a child end when the child ends. If that time is unknown, they end with the call that waits for
-        // the child.
+        // Open nodes in a child end with the child. If its end is unknown, they end with the call that waits for it.
         let end = stop.map(|at| End { at, reason: EndReason::Stopped }).or(call_end.map(around));
         node.what = What::Agent(agent, link, child);
         let at = self.push(world, node, frame);
