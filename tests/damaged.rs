@@ -47,7 +47,8 @@ fn saved(world: &World) -> String {
     })
 }
 
-/// A tracer that is told to end detaches from its process, and ends when that process has ended.
+/// Ends a collector that runs below a tracer. The signal goes to the collector itself, because a tracer that gets it only
+/// detaches. The tracer ends after the collector.
 #[track_caller]
 fn end_traced(world: &World, mut collector: Collector<'_>) {
     let info = fs::read(world.state().join("serve.json")).unwrap();

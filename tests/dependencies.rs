@@ -56,8 +56,8 @@ fn every_dependency_is_named_by_the_code_that_it_is_for() {
     assert!(unused.is_empty(), "nothing uses\n{}", unused.join("\n"));
 }
 
-/// The source files for which a kind of dependency is meant: library and programs, or also tests and examples, or
-/// `build.rs`.
+/// The source files that may use a dependency of `kind`. Normal dependencies: library and programs. Dependencies of
+/// tests: these, and tests and examples. Dependencies of the build: `build.rs`.
 fn code_of(package: &Value, kind: Option<&str>) -> Vec<String> {
     let mut files = BTreeSet::new();
     for target in package["targets"].as_array().unwrap() {

@@ -203,8 +203,8 @@ fn plain_native(sent: &str) -> Cow<'_, str> {
     Cow::Borrowed(if trimmed.is_empty() && !sent.is_empty() { "/" } else { trimmed })
 }
 
-/// A path on another machine, or with a long prefix. Files of a Linux system inside Windows get the path that they have
-/// inside Linux.
+/// A path that begins with two slashes: a share of another machine, or a path with Windows' prefix `\\?\`. Files of a
+/// Linux system inside Windows (WSL) get the path that they have inside Linux.
 fn share(path: &str) -> String {
     let rest = path.trim_start_matches('/');
     if let Some(inner) = rest.strip_prefix("?/").or_else(|| rest.strip_prefix("./")) {

@@ -74,7 +74,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// From the first state to the last. `told` are commits named in the output of commands.
+    /// Combines states, from the first to the last. `told` are the commits that the output of commands names.
     #[must_use]
     pub fn of<'a>(
         states: impl IntoIterator<Item = &'a RepositoryState>,

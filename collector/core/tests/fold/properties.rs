@@ -42,7 +42,8 @@ fn same(expected: &Store, got: &Store) -> Result<(), TestCaseError> {
     Err(TestCaseError::fail(format!("{difference}{sessions}\n{trees}")))
 }
 
-/// While a turn is open, the individual shares of its time are provisional. Only their sum is fixed.
+/// Copies the parts of each turn from `shown` to `whole` if their sums are equal. While a turn is open, only the sum of
+/// its parts is fixed.
 fn share_parts(whole: &mut Store, shown: &Store) {
     for (key, turn) in &mut whole.turns {
         let Some(other) = shown.turns.get(key) else { continue };
