@@ -34,7 +34,7 @@ pub fn check_exception(pattern: &str) -> Result<(), UserRuleError> {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UserRuleError {
     /// The name does not fit into a placeholder.
-    #[error("the name {0:?} may hold lower-case letters, digits and dashes, and 1 to 40 of them")]
+    #[error("the name {0:?} is not valid; use 1 to 40 lower-case letters, digits and dashes")]
     Name(String),
     /// The expression is invalid or too large.
     #[error("the pattern cannot be used: {0}")]

@@ -390,7 +390,7 @@ mod tests {
         );
         check_error(
             "[[redact.rule]]\nname = \"My Rule\"\npattern = \"x\"\n",
-            "config.toml:2:8: the name \"My Rule\" may hold lower-case letters, digits and dashes, and 1 to 40 of them",
+            "config.toml:2:8: the name \"My Rule\" is not valid; use 1 to 40 lower-case letters, digits and dashes",
         );
         check_error(
             "[redact]\nallow = [\"a*\"]\n",
