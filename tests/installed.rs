@@ -161,7 +161,7 @@ fn hooks_that_run_while_the_program_is_replaced_all_answer() {
             })
             .collect();
         for _ in 0..ROUNDS {
-            // Done by another process, because a child forked by this one would keep our descriptor open for writing.
+            // Another process does this, because a child forked by this one would keep our descriptor open for writing.
             let script =
                 "cp \"$1\" \"$2\" && printf x >> \"$2\" && chmod 755 \"$2\" && mv \"$2\" \"$1\"";
             let mut damage = world.command(Path::new("/bin/sh"));

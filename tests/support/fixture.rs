@@ -119,7 +119,7 @@ impl Fixture {
 
 impl Body {
     fn from_line(line: &str) -> Self {
-        // As raw values, so that the shim gets the recorded bytes and not reordered keys.
+        // The fields stay raw values, so that the shim gets the recorded bytes and not reordered keys.
         let row: BTreeMap<String, Box<RawValue>> = serde_json::from_str(line).unwrap();
         let bytes = row["event"].get().as_bytes().to_vec();
         let event: Value = serde_json::from_slice(&bytes).unwrap();

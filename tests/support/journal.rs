@@ -51,7 +51,7 @@ impl JournalWriter {
         }
         let mut options = File::options();
         options.create(true).append(true);
-        // With the shim's mode, because the collector refuses a journal that others can open.
+        // The file gets the shim's mode, because the collector refuses a journal that others can open.
         #[cfg(unix)]
         options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
         options.open(&self.path)?.write_all(&self.chunk)?;

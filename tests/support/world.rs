@@ -64,7 +64,8 @@ impl World {
                 fs::read(serving).ok().and_then(|text| serde_json::from_slice(&text).ok());
             let pid = serving.and_then(|found| Pid::from_raw(found["pid"].as_i64()? as i32));
             if let Some(pid) = pid {
-                // It may have ended long ago, and another process may have its number now.
+                // The collector may have ended long ago, and another process may have its number now. So the
+                // environment is compared.
                 let home = format!("HOME={}\0", folder.join("home").display());
                 let environ = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()));
                 if environ.is_ok_and(|all| String::from_utf8_lossy(&all).contains(&home)) {

@@ -178,7 +178,7 @@ mod tests {
             (r#"{"path":"/a","command":"ls -la\n# all"}"#, Some("ls -la # all")),
             (r#"{"query":"a","query":"b"}"#, Some("b")),
             (r#"{"\u0063ommand":"escaped"}"#, Some("escaped")),
-            // A value that is not text, or contains half a character, gives no subject.
+            // A value that is not text, or contains half a character, is skipped.
             (r#"{"command":["ls"],"url":"https://x"}"#, Some("https://x")),
             (r#"{"command":"\ud83d","pattern":"p"}"#, Some("p")),
             (r#"{"command":"","pattern":"p"}"#, None),

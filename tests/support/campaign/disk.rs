@@ -150,7 +150,7 @@ fn with_collector(shims: u64, seed: u64, fallback: Ballast) -> Result<Report, St
     let shown = eventually("trouble and losses are shown", SOON, || {
         let status = world.json(&["status", "--json"]);
         let refused = match fallback {
-            // With room again, the trouble is over, and it was counted.
+            // Once there is room again, the trouble is over. The counter shows that there was some.
             Ballast::Used => status["counters"]["store_retries"].as_u64() > Some(0),
             Ballast::Gone => false,
         };

@@ -244,7 +244,7 @@ impl Turn {
     pub fn errors(&self) -> u64 {
         let calls = self.all_calls().filter(|call| call.failed).count();
         let agents = self.all_agents().filter(|agent| agent.failed).count();
-        // The subagent, and the call that delegated to it.
+        // A failed subagent counts twice: the subagent, and the call that delegated to it.
         (calls + 2 * agents) as u64 + u64::from(self.status == "error")
     }
 }
@@ -280,7 +280,7 @@ impl Session {
 pub fn story(seed: u64, day: u64) -> Story {
     let mut random = Random::from_seed(seed.wrapping_mul(0x9e37_79b9) ^ 0x00ac_1e50);
     let from_ms = DAY_ZERO_MS + day * DAY_MS;
-    // Midnight lies between two arbitrary hooks.
+    // Sessions begin at any time of the day, so midnight may come between any two hooks.
     let at = from_ms + 3_600_000 + random.bits() % (20 * 3_600_000);
     let mut maker = Maker { seed, random: random.clone(), at, busy: at, made: 0 };
     let count = 1 + random.bits() % 3;
@@ -428,10 +428,12 @@ impl Maker {
         let id = self.id("b");
         let edits = matches!(tool, Tool::StrReplace | Tool::Write);
         let mark = format!("m{}x{}", self.seed, self.made);
-        // Two equal hooks about a file within 5 s count as one hook that was delivered twice.
+        // Two equal hooks about a file within 5 s would count as one, so the new text of each edit begins with its own
+        // line.
         let own = if specific { format!("{mark}\n") } else { String::new() };
         let edit = edits.then(|| (self.text(), own + &self.text()));
-        // Without ids, an equal call after a hanging one looks like a hook that was delivered twice.
+        // Without ids, an equal read after a hanging one would look like a hook that was delivered twice, so such a
+        // read never hangs.
         let hangs =
             !edits && layers != Layers::Ends && (ids || tool != Tool::Read) && self.one_in(12);
         // A tool's own event never reports that a command failed.

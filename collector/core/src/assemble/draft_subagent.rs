@@ -148,7 +148,7 @@ impl<'a> Tree<'a> {
         let duration = agent.stop.and_then(|(_, facts)| facts.duration_ms).map(nanos);
         let started = agent.start.map(|(fact, _)| fact.at);
         let call_end = self.nodes[frame.parent].end.filter(|end| {
-            // A background call may end before its subagent does.
+            // The end of a background call is used only if nothing of the subagent came later.
             frame.parent > 0 && (!frame.detached || alive.is_none_or(|alive| alive <= end.at))
         });
         node.end = match stop {

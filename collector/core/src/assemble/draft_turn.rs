@@ -463,8 +463,8 @@ impl<'a> Tree<'a> {
     pub(crate) fn push(&mut self, world: World<'a>, mut node: Node<'a>, frame: Frame) -> usize {
         let delay = world.config.settle_delay_ns;
         let ended = node.end.map(|end| match &node.what {
-            // The clock was set during this call. Its end may lie before the hooks that reported it, and its other
-            // hooks may come as late as any hook.
+            // The clock was set during this call. Its end may lie before the hooks that reported it, so the call
+            // settles after its latest hook.
             What::Call(call) if call.clock_step().is_some() => {
                 call.hooks().map(|fact| fact.at).fold(end.at, Timestamp::max).plus(delay)
             }

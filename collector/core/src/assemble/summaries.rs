@@ -65,7 +65,7 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
         }
         sum.tool_calls += u64::from(is_call(node));
         work::count(&mut sum.work, node);
-        // A child without a known delegation is either a subagent that is counted elsewhere, or no subagent.
+        // An ambiguous child without a known delegation is a subagent that is counted elsewhere, or no subagent.
         let is_agent = node.kind == SpanKind::Subagent;
         sum.subagents += u64::from(is_agent && !(node.is_loose() && is_ambiguous(node)));
         sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();

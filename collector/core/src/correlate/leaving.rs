@@ -97,7 +97,8 @@ impl Conversation {
         let turns = self.turns.get(places.clone())?;
         let start = turns.first()?.start;
         let next = self.turns.get(places.end)?.start;
-        // A delegation that began in these turns still needs the first fact after it.
+        // Turns in which a delegation began are not bundled, because the first fact after the delegation decides its
+        // end.
         let begins_here = |at: &Timestamp| (start..next).contains(at);
         if self
             .delegations
@@ -119,7 +120,7 @@ impl Conversation {
     fn thin_out(&mut self, start: Timestamp, next: Timestamp) {
         let mut inside = self.prompts.split_off(&(start, 0));
         let mut after = inside.split_off(&(next, 0));
-        // The first prompt may be the previous turn's own.
+        // Prompts of two generations are kept, because the first prompt may be the previous turn's own.
         let mut names: Vec<Arc<str>> = Vec::new();
         inside.retain(|_, generation| {
             let is_first = names.len() < 2 && !names.contains(generation);

@@ -130,7 +130,7 @@ pub(crate) fn link(conversations: &Conversations) -> Linked {
     let mut taken = Taken::new();
     let mut parents: BTreeMap<Arc<str>, OpenDelegations<'_>> = BTreeMap::new();
     for conversation in conversations.values() {
-        // A session with evicted settled turns stays a session.
+        // A session with evicted settled turns is never linked as a child.
         if !conversation.sealed.is_empty() {
             continue;
         }
@@ -147,7 +147,8 @@ pub(crate) fn link(conversations: &Conversations) -> Linked {
             continue;
         };
         let told = told_call(conversation, parent);
-        // The root knows this child only by the child's own hooks.
+        // No hook of the root describes this call. If the result of another child's call names this child, that call is
+        // used.
         if told.as_ref().is_some_and(|key| !parent.delegations.contains_key(key))
             && let Some((parent, key)) = claims.of_sibling(conversation)
         {

@@ -176,7 +176,8 @@ impl Rule {
         edge: Timestamp,
         last: Timestamp,
     ) -> Option<Self> {
-        // A delegating call without an end takes the time of the next event as its end.
+        // A delegating call without an end gets the time of the next event as its end, so no window is
+        // made while there is one.
         let waits = |node: &Node<'_>| matches!(&node.what, What::Call(call) if call.class() == ToolClass::Task && call.ended().is_none());
         if tree.nodes.iter().any(waits) {
             return None;

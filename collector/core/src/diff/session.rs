@@ -51,7 +51,7 @@ impl Group {
         let inherited: BTreeSet<SpanId> = gone.keys().copied().collect();
         self.note_layout(conversation, &mut gone);
         if changed == Timestamp(i64::MIN) {
-            // An event between turns may divide a segment or join two.
+            // An event between turns may divide a segment or join two, so all totals are computed again.
             self.past = Past::default();
         }
         let reach = self.reach(id, world, conversation, changed);

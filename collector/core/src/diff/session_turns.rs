@@ -157,7 +157,7 @@ impl Group {
             deadline.is_none_or(|at| at.is_some_and(|at| at <= self.clock))
         };
         let due = self.watched.iter().filter(is_due).chain(reach.stirred.keys());
-        // Most turns have the same index as in the last report.
+        // Most turns have the same index as in the last report, so that index is tried first.
         let told_at = |due: &Arc<str>| {
             let before = self.turns.get(due)?.row.index.checked_sub(1)?;
             conversation.position_of(due, usize::try_from(before).ok()?)

@@ -240,7 +240,7 @@ fn fingerprint(
             made_of.with(shared.tool_calls).with(shared.tool_errors)
         }
         SpanKind::Response => made_of.and(context),
-        // None of these hooks mentions deeper descendants.
+        // The hooks of a subagent do not mention deeper descendants, so depth and number of calls are added.
         SpanKind::Subagent => {
             let calls = shared.calls_below.get(at).copied().unwrap_or_default();
             made_of.with(u64::from(node.depth)).with(calls)

@@ -59,7 +59,7 @@ impl Kinship {
     pub(super) fn note_new(&mut self, id: &Arc<str>) {
         self.new.push(id.clone());
         self.perhaps_children.insert(id.clone());
-        // A conversation that arrived before may have named this one as its parent.
+        // An earlier conversation may have named this one as its parent, so links must be searched again.
         self.relink |= self.waits;
     }
 

@@ -363,7 +363,8 @@ impl Sessions {
         let done = group.derive(id, changed, out);
         self.room.work += group.lag.work() as u64;
         for (span, told) in moved {
-            // Either the group that now has the conversation reports the span again, or no group does.
+            // The group that now has the conversation reports the span again. If there is no such group, no group
+            // reports it.
             let home = root(&self.kinship.links, &told.conversation).clone();
             if self.conversations.contains_key(&home) {
                 self.groups.entry(home.clone()).or_default().inherited.insert(span, told);

@@ -79,7 +79,7 @@ fn a_turn_that_left_long_ago_takes_next_to_nothing() {
                 turns.push(player.store.turns.len());
             }
         }
-        // The number of evicted facts varies from batch to batch; the median does not.
+        // The number of evicted facts varies from batch to batch, so means over many batches are compared.
         let middle = |list: &[usize]| list.iter().sum::<usize>() / list.len();
         let quarter = written.len() / 4;
         let (early, late) = (quarter..2 * quarter, 3 * quarter..written.len());

@@ -92,8 +92,8 @@ pub(super) fn planted(_: u64) -> Result<Report, String> {
                 }
             }
             let now = String::from_utf8_lossy(&fs::read(&victim).unwrap()).into_owned();
-            // A hard link is the file itself. Only the file's owner can make one, and the hook program checks only
-            // flags.
+            // A hard link is the file itself, so the hook program writes to it. Only the file's owner can make a hard
+            // link.
             if kind == "hard link" && name == "journal" {
                 continue;
             }

@@ -86,7 +86,7 @@ impl<'a> Found<'a> {
         for at in self.namesakes(id, tool) {
             let call = &mut self.calls[at];
             match (call.pre, call.post) {
-                // Hooks of one moment may arrive in any order.
+                // The end arrived before its beginning, because hooks of one moment may arrive in any order.
                 (None, Some(post)) if fact.at.since(post.at) <= DISORDER => {
                     call.pre = Some(fact);
                     return;
