@@ -260,8 +260,9 @@ fn latency(aims: &mut Aims, rounds: u64, rate: u64) {
     aims.note("a median of 50 ms", median <= Duration::from_millis(50));
 }
 
-/// Exports the spans of a stored history to a receiver that accepts everything. Measures spans per second, and the CPU time per span
-/// beyond that of a collector without destinations. The protocols take turns, so that other load on the machine affects all of them.
+/// Exports the spans of a stored history to a receiver that accepts everything. Measures spans per second, and the CPU
+/// time per span beyond that of a collector without destinations. The protocols take turns, so that other load on the
+/// machine affects all of them.
 fn export(aims: &mut Aims, events: u64, rounds: u64) {
     let world = World::new();
     let mut load = Load::new(&world);

@@ -1,9 +1,10 @@
 //! The long runs of RELIABILITY.md: `cargo run --release -p e2e --example campaign -- kill --count 1000 --seed 7`.
 //!
-//! Campaigns: `kill`, `inject`, `power-cut`, `disk-full`, `faults`, `flip`, `outage`, `soak`, `oracle`. Each prints one line of figures, or panics with the
-//! seed and what differs. `--count N`: kills, points of each system call, cuts, shims on a full disk, hooks of the day of an
-//! outage, minutes of soak, seeds of the oracle. `--seed N`. `--only NAME`: one fault, or one system call. `--previous FILE`: the hookspan that a soak
-//! begins with, or the one that failing calls are tried on. `--rate N`: hooks per second of a soak.
+//! Campaigns: `kill`, `inject`, `power-cut`, `disk-full`, `faults`, `flip`, `outage`, `soak`, `oracle`. Each prints one
+//! line of figures, or panics with the seed and what differs. `--count N`: kills, points of each system call, cuts,
+//! shims on a full disk, hooks of the day of an outage, minutes of soak, seeds of the oracle. `--seed N`. `--only
+//! NAME`: one fault, or one system call. `--previous FILE`: the hookspan that a soak begins with, or the one that
+//! failing calls are tried on. `--rate N`: hooks per second of a soak.
 
 #![expect(clippy::unwrap_used, reason = "a campaign that cannot run ends")]
 #![expect(clippy::print_stdout, reason = "the figures are the output")]

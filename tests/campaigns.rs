@@ -1,4 +1,5 @@
-//! Small versions of the campaigns in RELIABILITY.md. Parts that this machine does not permit are skipped with the reason.
+//! Small versions of the campaigns in RELIABILITY.md. Parts that this machine does not permit are skipped with the
+//! reason.
 
 use std::time::Duration;
 

@@ -47,8 +47,8 @@ fn saved(world: &World) -> String {
     })
 }
 
-/// Ends a collector that runs below a tracer. The signal goes to the collector itself, because a tracer that gets it only
-/// detaches. The tracer ends after the collector.
+/// Ends a collector that runs below a tracer. The signal goes to the collector itself, because a tracer that gets it
+/// only detaches. The tracer ends after the collector.
 #[track_caller]
 fn end_traced(world: &World, mut collector: Collector<'_>) {
     let info = fs::read(world.state().join("serve.json")).unwrap();

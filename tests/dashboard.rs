@@ -86,7 +86,7 @@ fn the_pages_own_tests_pass_on_the_example() {
     }
 }
 
-/// From an empty dashboard to twelve tabs across a restart: every page and key, with recorded, long and hostile
+/// Tests every page and key, from an empty dashboard to twelve tabs across a restart, with recorded, long and hostile
 /// sessions.
 #[test]
 fn the_pages_own_tests_pass_on_a_collector_of_their_own() {

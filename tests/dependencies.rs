@@ -56,8 +56,8 @@ fn every_dependency_is_named_by_the_code_that_it_is_for() {
     assert!(unused.is_empty(), "nothing uses\n{}", unused.join("\n"));
 }
 
-/// The source files that may use a dependency of `kind`. Normal dependencies: library and programs. Dependencies of
-/// tests: these, and tests and examples. Dependencies of the build: `build.rs`.
+/// The source files that may use a dependency of `kind`. A normal dependency: the library and the programs. A
+/// dev-dependency: those, the tests and the examples. A build dependency: `build.rs`.
 fn code_of(package: &Value, kind: Option<&str>) -> Vec<String> {
     let mut files = BTreeSet::new();
     for target in package["targets"].as_array().unwrap() {
@@ -190,8 +190,8 @@ fn packages() -> Vec<Value> {
     metadata(&["--filter-platform", host])["packages"].as_array().cloned().unwrap()
 }
 
-/// What cargo knows of all packages, for every platform. A new machine has only the packages of its own platform: the others are
-/// fetched once.
+/// What cargo knows of all packages, for every platform. A new machine has only the packages of its own platform: the
+/// others are fetched once.
 fn metadata(arguments: &[&str]) -> Value {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let ask = |network: &[&str]| {

@@ -132,8 +132,8 @@ fn nothing_is_changed_where_no_collector_runs() {
     assert_eq!(world.json(&["status", "--json"])["backlog"], 1);
 }
 
-/// Every row of every table, except what each transaction changes: the position in the journal, its number and its
-/// time.
+/// Every row of every table, except three values that each transaction changes: the position in the journal, the
+/// transaction's number and its time.
 fn tables(world: &World) -> BTreeMap<String, Vec<String>> {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let path = world.state().join("hookspan.db");

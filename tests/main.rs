@@ -11,7 +11,8 @@
 mod happy_path;
 /// Hooks happen while no collector runs.
 mod offline;
-/// The state directory is missing too, or belongs to another user, or the disk is full before the first start.
+/// Hooks while the state directory is missing or belongs to another user, or while the disk is full before the first
+/// start.
 mod no_directory;
 /// SIGKILL at any moment neither loses nor doubles anything, and the harness would notice if it did.
 mod crash;

@@ -14,7 +14,8 @@ use e2e_support::wait::{SOON, eventually};
 use e2e_support::world::World;
 use serde_json::{Value, json};
 
-/// A world with a repository `shop` at branch `main`, and a program `git` in front of the real one that notes each start.
+/// A world with a repository `shop` at branch `main`, and a program `git` in front of the real one that notes each
+/// start.
 struct Place {
     world: World,
     number: Cell<u32>,
@@ -66,7 +67,7 @@ impl Place {
         self.git(folder, &["rev-parse", "HEAD"])
     }
 
-    /// Makes a commit and gives what Git says about it, and its name.
+    /// Makes a commit. Returns what Git prints, and the commit's name.
     fn commit(&self, folder: &str) -> (String, String) {
         let said = self.git(folder, &["commit", "--allow-empty", "-m", "work"]);
         (said, self.head(folder))
@@ -93,14 +94,14 @@ impl Place {
         turn
     }
 
-    /// Stops a turn and gives what was seen of the repository in it.
+    /// Stops a turn. Returns the repository's state in that turn.
     fn end(&self, folder: &str, turn: &str) -> Value {
         let commit = self.head(folder);
         self.hook(folder, turn, "stop", &json!({"status": "completed"}));
         self.seen(folder, turn, |seen| seen["commit"] == *commit)
     }
 
-    /// What a turn tells of its repository, as soon as it is `enough`.
+    /// Waits until the turn's repository state satisfies `enough`, and returns that state.
     fn seen(&self, folder: &str, turn: &str, enough: impl Fn(&Value) -> bool) -> Value {
         eventually(&format!("the repository of {turn}"), SOON, || {
             let shown = self.world.run(&["show", folder, "--json"]);

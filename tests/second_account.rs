@@ -14,7 +14,8 @@ use e2e_support::{machine, player, skip};
 
 const VICTIM: u32 = 4_711;
 const ATTACKER: &str = "65534";
-/// A Python that every account may start. A person's own one may be in their home.
+/// A Python that every account may start. A Python that a person installed may be in that person's home, which other
+/// accounts cannot enter.
 const PYTHON: &str = "/usr/bin/python3";
 
 fn attacker(program: &str, arguments: &[&str]) -> Command {

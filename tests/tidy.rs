@@ -439,7 +439,8 @@ fn rust_files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Every file below `folder` that is part of the project: no build output, no installed packages, nothing hidden but `.ci`.
+/// Every file below `folder` that is part of the project: no build output, no installed packages, nothing hidden but
+/// `.ci`.
 fn text_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

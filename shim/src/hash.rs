@@ -73,7 +73,8 @@ fn avalanche(mut hash: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The reference implementation's own sanity buffer and results (xxHash `tests/sanity_test.c`, `XSUM_XXH64_testdata`).
+    /// The reference implementation's own sanity buffer and results (xxHash `tests/sanity_test.c`,
+    /// `XSUM_XXH64_testdata`).
     #[test]
     fn published_vectors_hold() {
         let mut generator: u64 = 2_654_435_761;

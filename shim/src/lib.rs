@@ -3,8 +3,8 @@
 //! Cursor starts `hookspan-shim` for every hook and waits for it. The program reads the payload, appends it to the
 //! journal as [`frame`]s whose first one opens with [`record`] metadata, prints the one [`reply`] that changes nothing,
 //! and exits 0. It parses nothing: a [`scan`] over the first frame finds the hook's name and the host. [`program`] is
-//! that sequence over any operating system; [`linux`] is Linux without a runtime, [`portable`] is everything else. When the
-//! journal cannot be opened, `fallback` decides where the hook goes instead.
+//! that sequence over any operating system; [`linux`] is Linux without a runtime, [`portable`] is everything else. When
+//! the journal cannot be opened, `fallback` decides where the hook goes instead.
 //!
 //! No allocation, no panic, no dependency at run time: Cursor waits for this code before and after every tool call.
 

@@ -32,8 +32,8 @@ const READS_PER_LOOK: u32 = 16;
 /// Error number of opening a symbolic link that must not be followed. The journal at its bound is such a link.
 pub const ELOOP: u32 = 40;
 
-/// What the program needs from the operating system. Only [`System::read_within`] and [`System::reply`] may block, and only
-/// as long as the caller allows.
+/// What the program needs from the operating system. Only [`System::read_within`] and [`System::reply`] may block, and
+/// only as long as the caller allows.
 pub trait System {
     /// A file open for appending. The program never closes it, because it exits soon after.
     type File;
@@ -48,7 +48,8 @@ pub trait System {
     /// directory with mode 0700.
     ///
     /// # Errors
-    /// The error number of the operating system. [`ELOOP`] for the journal means that the journal has reached its bound.
+    /// The error number of the operating system. [`ELOOP`] for the journal means that the journal has reached its
+    /// bound.
     fn open(&mut self, place: Place) -> Result<Self::File, u32>;
     /// Appends in one write and returns how many bytes went in.
     ///
@@ -256,8 +257,8 @@ impl<S: System> Run<'_, S> {
             return Err(End::TimedOut);
         }
         loop {
-            // Read first, wait second: hosts write at once, so a wait would cost one call for nothing. If the wait is needed, its cost
-            // does not matter.
+            // Read first, wait second: hosts write at once, so a wait would cost one call for nothing. If the wait is
+            // needed, its cost does not matter.
             let mut read = self.system.read_now(into);
             if read == Read::Nothing {
                 let ms = self.patience_ms();

@@ -23,8 +23,9 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The hook's name comes from the body, else from the command line. The host is Cursor if the body or the environment says
-    /// so. It is also Cursor if there is no name: then only our entry in Cursor's configuration can have started the program.
+    /// The hook's name comes from the body, else from the command line. The host is Cursor if the body or the
+    /// environment says so. It is also Cursor if there is no name: then only our entry in Cursor's configuration can
+    /// have started the program.
     #[must_use]
     pub fn of(scan: Scan, argument: &[u8], cursor_in_environment: bool) -> Self {
         let event = match scan.name {

@@ -31,8 +31,8 @@ pub(crate) fn program() -> PathBuf {
     other.map_or_else(|| SHIPPED.join("hookspan-shim"), PathBuf::from)
 }
 
-/// Copies the program by a process of its own. If this process wrote the copy, a child that another test starts meanwhile could
-/// inherit the open file, and the copy could not be run ("Text file busy").
+/// Copies the program by a process of its own. If this process wrote the copy, a child that another test starts
+/// meanwhile could inherit the open file, and the copy could not be run ("Text file busy").
 pub(crate) fn copy_program(to: &Path) {
     let status = Command::new("cp").arg(program()).arg(to).status().unwrap();
     assert!(status.success(), "cp to {}: {status}", to.display());

@@ -22,7 +22,7 @@ pub struct Collector<'a> {
     child: Child,
     /// `http://127.0.0.1:PORT`, without a trailing slash.
     pub url: String,
-    /// The credential for its API: the key of the owner's commands, otherwise a script's token.
+    /// The credential for the API: the key that the owner's commands use, or a token made for this test.
     pub token: String,
 }
 
@@ -166,8 +166,8 @@ impl<'a> Collector<'a> {
         serde_json::from_str(&text).map_err(|error| format!("{path}: {error}: {text}"))
     }
 
-    /// Waits until `hooks` hooks are committed: nothing is left in the journal, and the raw log, as `export --format jsonl`
-    /// gives it, has that many lines.
+    /// Waits until `hooks` hooks are committed: nothing is left in the journal, and the raw log, as `export --format
+    /// jsonl` gives it, has that many lines.
     #[track_caller]
     pub fn committed(&self, hooks: usize) {
         let world = self.world;
@@ -263,7 +263,8 @@ fn log_path(world: &World) -> std::path::PathBuf {
     world.scratch("serve.log")
 }
 
-/// The key is where the owner's commands find it. For a state directory elsewhere, a token is used.
+/// The key in `serve.json`, which the owner's commands use. If the state directory is elsewhere, that file is not
+/// found, and a token is created instead.
 fn token_of(world: &World) -> String {
     let info = std::fs::read(world.state().join("serve.json")).unwrap_or_default();
     let info: Value = serde_json::from_slice(&info).unwrap_or_default();

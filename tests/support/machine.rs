@@ -1,5 +1,5 @@
-//! What campaigns need on the machine: file systems of their own, and tools that cause faults. If something is missing, the functions
-//! return an `Err` that names it, and the campaign is skipped.
+//! What campaigns need on the machine: file systems of their own, and tools that cause faults. If something is missing,
+//! the functions return an `Err` that names it, and the campaign is skipped.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -40,7 +40,8 @@ pub fn clear_up() {
     }
 }
 
-/// What ended processes have left in a folder under this prefix and their id. Files of other accounts are left alone.
+/// Files in `folder` that ended processes left behind. The name of such a file is `prefix`, the id of its process, and
+/// a dash. Files of other accounts are not returned.
 #[must_use]
 pub fn left_behind(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     if !is_alive("self") {

@@ -123,8 +123,8 @@ impl Receiver {
         receiver
     }
 
-    /// Everything it received, one entry per delivery, sorted. `traces` are the ids to query if a backend cannot list its
-    /// traces.
+    /// Everything it received, one entry per delivery, sorted. `traces` are the ids to query if a backend cannot list
+    /// its traces.
     #[must_use]
     pub fn spans(&self, traces: &[String]) -> Vec<Span> {
         let mut found: Vec<_> = match self.kind {

@@ -258,7 +258,8 @@ impl Redactor {
         at
     }
 
-    /// Whether decoded base64 contains a secret. For other checks, the text itself is searched anyway.
+    /// Whether a find of the check `Wrapped`, which is base64, contains a secret. Finds of other checks need no such
+    /// test.
     fn is_inside(&self, check: Check, secret: &[u8], depth: usize) -> bool {
         if check != Check::Wrapped {
             return true;

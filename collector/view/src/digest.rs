@@ -35,7 +35,7 @@ pub struct Done {
     pub errors: u64,
     /// Time inside turns, nanoseconds.
     pub active_ns: i64,
-    /// The part of it in which a person may have been asked for approval.
+    /// The part of `active_ns` in which a person may have been asked for approval.
     pub wait_ns: i64,
     /// Edits.
     pub edits: u64,

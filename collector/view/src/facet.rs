@@ -49,7 +49,8 @@ pub fn file(span: &Span) -> Option<File> {
     Some(File { project, path: path.into_owned() })
 }
 
-/// The turn of a span: the turn with the span's trace. If a trace has several turns, the last one that began before the span.
+/// The turn of a span: the turn with the span's trace. If a trace has several turns, the last one that began before the
+/// span.
 #[must_use]
 pub fn turn_of<'a>(span: &Span, turns: &'a [TurnSummary]) -> Option<&'a TurnSummary> {
     let of_trace = || turns.iter().filter(|turn| turn.trace == span.trace);

@@ -61,7 +61,7 @@ pub struct JournalHealth {
     pub behind_bytes: u64,
     /// Bytes not yet read.
     pub unread_bytes: u64,
-    /// When the newest hook that was read had been received, in nanoseconds since the epoch.
+    /// The time at which the newest hook that was read had been received, in nanoseconds since the epoch.
     pub read_up_to_ns: Option<i64>,
     /// Number of batches in the writer's queue, and the capacity of the queue. The reader waits while the queue is
     /// full.
@@ -119,12 +119,12 @@ pub struct MetricsHealth {
     pub delivered: u64,
     /// Points lost.
     pub lost: u64,
-    /// Spans that no metric counts, because they ended more than a day before.
+    /// Spans that no metric counts, because they ended more than a day before they were read.
     pub left_out: u64,
 }
 
-/// Report of everything that hookspan does not know: versions, names, shapes and counts, but no content. `None` if everything
-/// is known.
+/// Report of everything that hookspan does not know: versions, names, shapes and counts, but no content. `None` if
+/// everything is known.
 #[must_use]
 pub fn drift_report<'a>(
     version: &str,

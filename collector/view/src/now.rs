@@ -16,8 +16,8 @@ const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
 /// Maximum number of sessions that are looked at per state.
 pub const SESSIONS_MAX: usize = 50;
-/// Sessions without a hook for a week are not searched. Such a session is stale after `session_idle`, an hour by default. The
-/// limit lets the index on the last activity skip all older sessions.
+/// Sessions without a hook for a week are not searched. Such a session is stale after `session_idle`, an hour by
+/// default. The limit lets the index on the last activity skip all older sessions.
 const OPEN_NS: i64 = 7 * DAY_NS;
 /// A failed session never becomes stale. It is listed for a day after its last hook.
 const FAILED_NS: i64 = DAY_NS;
@@ -164,8 +164,8 @@ impl Status {
 pub enum Attention {
     /// Nothing happens until a person acts. This is an alarm, and the badge counts it.
     NeedsYou,
-    /// Its turn ended, and a person may continue the session. This is the weakest alarm. It is counted separately, and the
-    /// badge does not count it.
+    /// Its turn ended, and a person may continue the session. This is the weakest alarm. It is counted separately, and
+    /// the badge does not count it.
     TurnEnded,
     /// It works.
     None,
@@ -234,9 +234,9 @@ pub struct Standing {
     pub verdict: Verdict,
 }
 
-/// The sessions that matter now: a turn runs or has ended, or the session failed within a day. Sessions that need a person come
-/// first, then those whose turn runs, then those whose turn ended; within each group, the newest first. At most [`SESSIONS_MAX`] of
-/// each state are returned. The flag says whether there are more.
+/// The sessions that matter now: a turn runs or has ended, or the session failed within a day. Sessions that need a
+/// person come first, then those whose turn runs, then those whose turn ended; within each group, the newest first. At
+/// most [`SESSIONS_MAX`] of each state are returned. The flag says whether there are more.
 ///
 /// # Errors
 /// The store cannot be read.

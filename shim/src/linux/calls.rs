@@ -129,13 +129,6 @@ const NR_EXIT_GROUP: usize = 94;
 /// # Safety
 ///
 /// The arguments, above all pointers, must be what the call expects.
-///
-/// # Safety
-///
-/// The arguments, above all pointers, must be what the call expects.
-///
-/// # Safety
-/// The arguments must be what the call expects, pointers above all.
 unsafe fn syscall4(number: usize, arguments: [usize; 4]) -> isize {
     let [a, b, c, d] = arguments;
     let result: isize;

@@ -1,7 +1,7 @@
 //! Entry into the program without a runtime: no libc, no std, only a stack pointer.
 //!
-//! Unsafe code reads what the kernel left on the stack, and defines the memory functions that the compiler calls and libc
-//! would provide ([`crate::entry`]).
+//! Unsafe code reads what the kernel left on the stack, and defines the memory functions that the compiler calls and
+//! libc would provide ([`crate::entry`]).
 
 #![expect(unsafe_code, reason = "the entry of a program without a runtime; argued block by block")]
 
@@ -91,8 +91,8 @@ pub fn drain(buffer: &mut [u8]) {
     let _ = write(stdout(), b"{}\n");
 }
 
-/// Runs on a panic in the shipped build: prints the answer for the name on the command line and exits with code 0. No known
-/// input causes a panic.
+/// Runs on a panic in the shipped build: prints the answer for the name on the command line and exits with code 0. No
+/// known input causes a panic.
 #[cold]
 pub fn answer_after_panic() -> ! {
     let mut line = [0; 1_024];

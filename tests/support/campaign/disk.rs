@@ -51,7 +51,7 @@ enum Spill {
     Full,
 }
 
-/// The body of hook `number`, nine in ten of them large: a piece of a text that no compression makes small.
+/// The body of hook `number`: text that no compression makes small. Nine in ten bodies are large.
 fn large(number: u64) -> Vec<u8> {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let mut random = Random::from_seed(0xd15c);

@@ -180,8 +180,8 @@ impl std::fmt::Display for Sum {
     }
 }
 
-/// Makes one kind of call fail as `when` says, while hooks arrive and the journal rolls. Every accepted hook must be stored
-/// once, by this collector or the next one.
+/// Makes one kind of call fail as `when` says, while hooks arrive and the journal rolls. Every accepted hook must be
+/// stored once, by this collector or the next one.
 ///
 /// # Errors
 /// `strace` is missing.
@@ -294,8 +294,8 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Sends a signal to the collector. A killed tracer detaches from its process; this tracer ends when the collector has
-    /// ended.
+    /// Sends a signal to the collector. A killed tracer detaches from its process; this tracer ends when the collector
+    /// has ended.
     fn signal(&self, signal: Signal) {
         let tracer = self.child.id();
         let path = format!("/proc/{tracer}/task/{tracer}/children");

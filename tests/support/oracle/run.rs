@@ -54,8 +54,8 @@ fn way(seed: u64) -> (Road, Ways) {
     (road[(seed % 4) as usize], ways)
 }
 
-/// Runs all seeds. Returns the differences, each with its seed and way. After each store, `progress` is told how many seeds are
-/// done and how many differences were found.
+/// Runs all seeds. Returns the differences, each with its seed and way. After each store, `progress` is told how many
+/// seeds are done and how many differences were found.
 #[must_use]
 pub fn run(plan: Plan, progress: impl Fn(u64, usize)) -> Vec<String> {
     let mut all = Vec::new();

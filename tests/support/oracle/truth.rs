@@ -299,7 +299,7 @@ struct Means {
 }
 
 impl Means {
-    /// Whether delegations are reported: by the hooks before calls, and by ids.
+    /// Whether this way reports delegations. That needs ids, and the hooks before calls.
     fn delegates(self) -> bool {
         self.ids && self.layers != Layers::Ends
     }

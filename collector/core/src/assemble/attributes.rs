@@ -9,8 +9,8 @@ use crate::correlate::fact::Fact;
 use crate::model::content::Field;
 use crate::model::span::{Attribute, Class, ContentRef, Value};
 
-/// Attributes under construction, always sorted. Callers add them mostly in order, so a new attribute usually belongs behind
-/// the last one.
+/// Attributes under construction, always sorted. Callers add them mostly in order, so a new attribute usually belongs
+/// behind the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes {
     sorted: Vec<Attribute>,

@@ -252,7 +252,7 @@ fn turn_name(conversation: &Conversation, ambiguous: bool) -> (String, Cow<'stat
     (name.clone(), Cow::Owned(name))
 }
 
-/// Adds the attributes that every span has. They stand in order.
+/// Adds the attributes that every span has, in alphabetical order of their keys.
 fn common(attributes: &mut Attributes, node: &Node<'_>, root: &Arc<str>, agent: &str) {
     attributes.text("cursor.conversation.id", node.conversation.id.clone());
     if !node.generation.is_empty() {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::correlate::conversation::Conversation;
 use crate::model::time::Timestamp;
 
-/// Delegations by the ids that other hooks use for them: the child conversation in a `subagentStop`, the call in the child's
-/// hooks.
+/// Delegations by the ids that other hooks use for them: the child conversation in a `subagentStop`, the call in the
+/// child's hooks.
 #[derive(Default)]
 pub(crate) struct Claims<'a> {
     by_child: BTreeMap<&'a str, (&'a Arc<str>, &'a str, Timestamp)>,

@@ -31,8 +31,8 @@ pub(crate) struct Conversation {
     pub(crate) host: Host,
     /// First workspace root with its time. The earliest wins.
     workspace: Option<SaidAt>,
-    /// Values of `cursor_version` with their first time, in that order. The last value wins, so two alternating values do not
-    /// change the winner.
+    /// Values of `cursor_version` with their first time, in that order. The last value wins, so two alternating values
+    /// do not change the winner.
     versions: Vec<SaidAt>,
     /// `transcript_path`; the latest wins.
     transcript: Option<SaidAt>,
@@ -44,7 +44,8 @@ pub(crate) struct Conversation {
     pub(crate) session: Vec<Fact>,
     /// Tab events.
     pub(crate) tabs: Vec<Fact>,
-    /// The generation that first named each call id. Filled only if needed: for events without a generation, or delegations.
+    /// The generation that first named each call id. Filled only if needed: for events without a generation, or
+    /// delegations.
     pub(super) homes: Option<Homes>,
     /// Delegations, by subagent key.
     pub(crate) delegations: BTreeMap<Box<str>, Delegation>,
@@ -60,7 +61,8 @@ pub(crate) struct Conversation {
     /// again.
     pub(super) vague: bool,
     pub(super) unresolved: bool,
-    /// Stops and prompts, each with a digest of its content. A foreground delegation ends with the next one at the latest.
+    /// Stops and prompts, each with a digest of its content. A foreground delegation ends with the next one at the
+    /// latest.
     pub(super) breaks: Vec<(Timestamp, u64)>,
     /// Thoughts. If nothing else ends a foreground delegation, the next thought does.
     pub(super) thoughts: Vec<Timestamp>,

@@ -12,8 +12,9 @@ pub(crate) struct Steady {
 }
 
 impl Steady {
-    /// Time of a hook. Hooks come in the order of the raw log. The result is the wall time. If the clock was set back:
-    /// the previous hook's time plus the time that has passed since, by the time since boot.
+    /// The time of a hook. Hooks come in the order of the raw log. The result is the wall time. If the clock was set
+    /// back, the result is the previous hook's time plus the time that has passed since then, measured by the time
+    /// since boot.
     pub(crate) fn time(&mut self, wall: Timestamp, boottime: Option<NonZeroU64>) -> Timestamp {
         let Some(boot) = boottime else { return wall };
         let mut at = wall;

@@ -55,13 +55,14 @@ impl Fact {
         (step.saturating_abs() > CLOCK_STEP).then_some(step)
     }
 
-    /// Nanoseconds from `earlier` to this. If the wall clock was set between them, by the time since boot.
+    /// Nanoseconds from `earlier` to this fact. If the wall clock was set between them, this is measured by the time
+    /// since boot.
     pub(crate) fn since(&self, earlier: &Self) -> i64 {
         let ran = self.clock_step(earlier).and_then(|_| self.ran(earlier));
         ran.unwrap_or_else(|| self.at.since(earlier.at))
     }
 
-    /// Nanoseconds since `earlier` by the time since boot, including sleep.
+    /// Nanoseconds from `earlier` to this fact, measured by the time since boot, which includes sleep.
     fn ran(&self, earlier: &Self) -> Option<i64> {
         let ran = self.boottime_ns?.get().checked_sub(earlier.boottime_ns?.get())?;
         i64::try_from(ran).ok()

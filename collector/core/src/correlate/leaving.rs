@@ -91,8 +91,8 @@ impl Conversation {
         self.sealed.insert(generation, sealed, calls.iter().map(|id| &**id), turn.synthetic);
     }
 
-    /// Bundles consecutive sealed turns into one entry. Returns by how many facts the count decreases, and the children below
-    /// the turns. `None` if the turns cannot share an entry now.
+    /// Bundles consecutive sealed turns into one entry. Returns by how many facts the count decreases, and the children
+    /// below the turns. `None` if the turns cannot share an entry now.
     pub(crate) fn bundle(&mut self, places: Range<usize>) -> Option<(usize, Vec<Arc<str>>)> {
         let turns = self.turns.get(places.clone())?;
         let start = turns.first()?.start;

@@ -39,8 +39,9 @@ impl<'a> Candidate<'a> {
         Some(Self { parent: &parent.id, key, delegation, start, end })
     }
 
-    /// Ends a delegation at the second request for the same work, if nothing shows that the first one ran: the first
-    /// request was denied. A reported end is no proof if it arrives only after the session would have ended.
+    /// Ends a delegation when the same work is requested a second time, if nothing shows that the first request ran. In
+    /// that case the first request was denied. A reported end does not show that it ran, if the end arrives later than
+    /// the session would have ended.
     fn tried_again(mut self, parent: &Conversation, starts: &Starts<'_>) -> Self {
         if is_unproven(parent, self.delegation)
             && !self.delegation.background

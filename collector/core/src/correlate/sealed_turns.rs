@@ -139,7 +139,8 @@ fn number_of(name: &str) -> Option<u64> {
 pub(crate) struct SealedTurns {
     /// Entries by name. A bundle has the name of its first turn.
     entries: BTreeMap<Arc<str>, Sealed>,
-    /// The turn of each call, by a hash of the call's id. Kept only if hooks come without a generation, and not for bundles.
+    /// The turn of each call, by a hash of the call's id. Kept only if hooks come without a generation, and not for
+    /// bundles.
     calls: BTreeMap<u64, Arc<str>>,
     /// All sealed turns end before this time.
     until: Timestamp,

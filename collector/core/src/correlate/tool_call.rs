@@ -62,8 +62,8 @@ impl<'a> Call<'a> {
         self.opening().map(|fact| fact.at)
     }
 
-    /// When the hook that ended the call was received. If the clock was set in between: [`Self::opened`] plus the time
-    /// that has passed since, by the time since boot.
+    /// When the hook that ended the call was received. If the clock was set in between, this is [`Self::opened`] plus
+    /// the time that has passed since then, measured by the time since boot.
     pub(crate) fn ended(&self) -> Option<Timestamp> {
         let closing = self.post.or(self.after)?;
         match self.opening().filter(|opening| closing.clock_step(opening).is_some()) {

@@ -103,7 +103,8 @@ impl<'a> Reading<'a> {
         Self::after(facts, None, names)
     }
 
-    /// Reads facts that follow `earlier` facts. Equal thoughts in those are counted.
+    /// Reads facts that follow others. `earlier` counts the thoughts among those others by key, because equal thoughts
+    /// are numbered.
     pub(crate) fn after(
         facts: &[&'a Fact],
         earlier: Option<&'a BTreeMap<String, usize>>,

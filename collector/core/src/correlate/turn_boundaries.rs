@@ -264,8 +264,8 @@ impl Conversation {
         if opens_turn(&fact.kind) { Place::Opens } else { Place::Outside }
     }
 
-    /// Whether a turn is not idle yet at `at`. It waits longer while a call is open, whether or not the call's hooks name the
-    /// turn.
+    /// Whether a turn is not idle yet at `at`. It waits longer while a call is open, whether or not the call's hooks
+    /// name the turn.
     fn is_awake(&self, turn: usize, at: Timestamp, config: &Config) -> bool {
         let last = self.last_before(turn, at);
         let silence = at.since(last);

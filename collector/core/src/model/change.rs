@@ -20,8 +20,8 @@ pub enum Change {
     Session(Box<SessionSummary>),
     /// Insert or replace a turn row.
     Turn(Box<TurnSummary>),
-    /// A conversation now belongs to this root (itself, if it has no parent). If the root is another conversation, drop the
-    /// session row and the turn rows that `conversation` had as a root.
+    /// A conversation now belongs to this root (itself, if it has no parent). If the root is another conversation, drop
+    /// the session row and the turn rows that `conversation` had as a root.
     Bind {
         /// The conversation.
         conversation: Arc<str>,

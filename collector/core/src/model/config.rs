@@ -21,8 +21,8 @@ pub struct Config {
     pub settle_delay_ns: i64,
     /// In a turn open for longer than this, finished parts settle early, nanoseconds; 0 = never.
     pub flush_after_ns: i64,
-    /// Number of hooks of settled turns that are kept in memory per session. Once there are twice as many hooks, the oldest
-    /// settled turns are evicted.
+    /// Number of hooks of settled turns that are kept in memory per session. Once there are twice as many hooks, the
+    /// oldest settled turns are evicted.
     pub settled_hooks: usize,
     /// Maximum number of hooks that one session, root and children, keeps in memory. Only turns that do not settle can
     /// reach it. Further hooks are dropped, see [`crate::Sessions::left_out`].
@@ -77,8 +77,8 @@ impl Default for Config {
 /// are searched for among all hooks in memory.
 const SETTLED_HOOKS: usize = 1_024;
 
-/// Default of [`Config::session_hooks`]: 131,072 hooks, about 121 MB. Lifecycle events (prompts, responses, stops, starts and
-/// ends) get 12.5 % more room.
+/// Default of [`Config::session_hooks`]: 131,072 hooks, about 121 MB. Lifecycle events (prompts, responses, stops,
+/// starts and ends) get 12.5 % more room.
 pub const MAX_SESSION: usize = 131_072;
 
 /// Default of [`Config::held_hooks`]: twice the limit of one session. Beyond it the fold evicts sessions that paused

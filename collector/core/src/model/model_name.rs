@@ -45,7 +45,8 @@ pub(crate) fn names(label: &str) -> Vec<String> {
     }
 }
 
-/// A list's name in the form that labels are compared with: lower case, without the maker, brackets and release date.
+/// The name of a model in a price list, changed to the form that labels are compared with: lower case, without the
+/// maker, brackets and release date.
 pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     let name = name.rsplit('/').next().unwrap_or(name);
     let name = name.split(['[', '@']).next().unwrap_or(name).trim();
@@ -57,7 +58,8 @@ pub(crate) fn plain(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// `claude-sonnet-4-6` of `claude-4.6-sonnet`; anything else with its words as they are.
+/// The maker's spelling of a name: `claude-sonnet-4-6` for `claude-4.6-sonnet`. Other names keep the order of their
+/// words.
 fn makers(words: &[&str]) -> String {
     let version = |word: &str| word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let dashed = |word: &str| word.replace('.', "-");

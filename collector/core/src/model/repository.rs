@@ -11,7 +11,8 @@ pub const MAX_COMMITS: usize = 32;
 /// Which repository, branch and commit a workspace was at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryState {
-    /// Address of the remote as a browser opens it: no credentials, no `.git`. `None`: the repository has no such remote.
+    /// Address of the remote as a browser opens it: no credentials, no `.git`. `None`: the repository has no such
+    /// remote.
     pub url: Option<Arc<str>>,
     /// Branch; `None` if no branch is checked out.
     pub branch: Option<Arc<str>>,

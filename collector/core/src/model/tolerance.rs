@@ -1,5 +1,5 @@
-//! Every duration that decides something, in nanoseconds, with the reason for its length. A test rejects durations in other
-//! files of the core. Settings that a person may change are in `Config`; their defaults are here.
+//! Every duration that decides something, in nanoseconds, with the reason for its length. A test rejects durations in
+//! other files of the core. Settings that a person may change are in `Config`; their defaults are here.
 
 /// A millisecond.
 pub(crate) const MS: i64 = 1_000_000;
@@ -23,7 +23,8 @@ pub(crate) const END_GRACE: i64 = 5 * SECOND;
 /// Hooks of one event run for at most 60 s, which is Cursor's own limit.
 pub(crate) const HOOKS: i64 = MINUTE;
 
-/// The wall clock and the time since boot are read one after the other. If they differ by more than 1 s, the clock was set.
+/// The wall clock and the time since boot are read one after the other. If they differ by more than 1 s, the clock was
+/// set.
 pub const CLOCK_STEP: i64 = SECOND;
 /// If a hook's time since boot is more than 60 s earlier than the last one's, the machine was booted again. Hooks of
 /// one boot are never that far out of order.
@@ -47,8 +48,9 @@ pub(crate) const AT_WORK: i64 = 5 * MINUTE;
 pub(crate) const PAUSE: i64 = 10 * SECOND;
 /// Minimum time between two searches for sessions to evict, 250 ms: a search reads every session.
 pub(crate) const LOOK: i64 = 250 * MS;
-/// A derivation waits 0.2 ms for each fact that it reads. Reading one costs 2 µs, so one percent of the time is spent on it.
+/// A derivation waits 0.2 ms for each fact that it reads. Reading one costs 2 µs, so one percent of the time is spent
+/// on it.
 pub(crate) const DERIVE_WAIT: i64 = MS / 5;
-/// A search for links waits 0.1 ms for each conversation and delegation. Reading one costs 1 µs, so one percent of the time is
-/// spent on it.
+/// A search for links waits 0.1 ms for each conversation and delegation. Reading one costs 1 µs, so one percent of the
+/// time is spent on it.
 pub(crate) const LINK_WAIT: i64 = MS / 10;

@@ -80,8 +80,8 @@ pub struct ToolFacts {
     pub has_error_text: bool,
     /// `content_length` of a read.
     pub content_length: Option<i64>,
-    /// Facts that only some calls have. They are kept apart, because tool facts use most of the fold's memory and are read
-    /// often.
+    /// Facts that only some calls have. They are kept apart, because tool facts use most of the fold's memory and are
+    /// read often.
     pub more: Option<Box<ToolMore>>,
 }
 

@@ -1,8 +1,8 @@
 //! Splits a JSON object or array into its parts without parsing them. Every hook needs this, so it has its own scanner.
 //!
-//! The scanner is only a shortcut. Everything it accepts, `serde_json` accepts too and splits in the same places (a property
-//! test in this file). Anything unusual (an escaped or unprintable key, more than 64 levels, any mistake) gives `None`, and the
-//! caller asks `serde_json`.
+//! The scanner is only a shortcut. Everything it accepts, `serde_json` accepts too and splits in the same places (a
+//! property test in this file). Anything unusual (an escaped or unprintable key, more than 64 levels, any mistake)
+//! gives `None`, and the caller asks `serde_json`.
 
 use memchr::memchr2;
 

@@ -124,8 +124,8 @@ pub(crate) const fn tag(name: &str) -> u32 {
     }
 }
 
-/// Names in `fields` that no known hook sends, as `name:shape`, reduced to letters, digits, `_`, `-` and `.`; anything else
-/// becomes `?`.
+/// Names in `fields` that no known hook sends, as `name:shape`. A name keeps its letters, digits, `_`, `-` and `.`;
+/// every other character becomes `?`.
 pub(crate) fn unseen<'a>(fields: impl Iterator<Item = (&'a str, &'static str)>) -> Vec<Box<str>> {
     let new = fields.filter(|(name, _)| !is_known(name)).take(MOST);
     new.map(|(name, shape)| format!("{}:{shape}", plain(name)).into()).collect()

@@ -55,8 +55,8 @@ fn kept_lines(old: &[&str], new: &[&str]) -> usize {
     }
 }
 
-/// The fewest insertions and deletions (Myers, "An O(ND) difference algorithm", 1986, the greedy form); `None` if that takes
-/// more than [`STEPS_MAX`].
+/// The fewest insertions and deletions (Myers, "An O(ND) difference algorithm", 1986, the greedy form); `None` if that
+/// takes more than [`STEPS_MAX`].
 fn least_changes(left: &[u32], right: &[u32]) -> Option<usize> {
     let most = left.len() + right.len();
     // How far each diagonal has advanced, as an index in `left`. Diagonal `k` is at index `most + 1 + k`.

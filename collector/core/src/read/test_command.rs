@@ -153,7 +153,8 @@ const MAX_LAUNCHERS: usize = 3;
 const PYTEST: TestCodes = TestCodes::Only(&[1]);
 const NEXTEST: TestCodes = TestCodes::Only(&[100, 101]);
 
-/// The exit codes with which `command` reports failed tests. `None` if it runs no tests, or if its exit code is not that of the tests.
+/// The exit codes with which `command` reports failed tests. `None` if it runs no tests, or if its exit code is not
+/// that of the tests.
 pub(crate) fn test_codes(command: &str) -> Option<TestCodes> {
     // A command that ends with `&` runs in the background: its exit code says only that it was started.
     let waits = !command.trim_end().ends_with('&');

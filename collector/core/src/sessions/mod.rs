@@ -84,8 +84,9 @@ impl Sessions {
         Self { room: Room::with_bound(max_events), ..Self::new(config) }
     }
 
-    /// Number of sessions evicted to free memory. Their open spans end with reason [`crate::EndReason::Evicted`], and the
-    /// caller receives [`Change::Forget`]. To continue an evicted session, replay its raw hooks before its next event.
+    /// Number of sessions evicted to free memory. Their open spans end with reason [`crate::EndReason::Evicted`], and
+    /// the caller receives [`Change::Forget`]. To continue an evicted session, replay its raw hooks before its next
+    /// event.
     #[must_use]
     pub const fn evicted(&self) -> u64 {
         self.room.evicted

@@ -12,7 +12,7 @@ use crate::diff::bundling::Size;
 use crate::diff::group::Group;
 use crate::model::event::Event;
 
-/// Delegations of which it is undecided whether a child belongs to them. Turns with such delegations stay in memory.
+/// Delegations that a child may belong to, as long as this is undecided. Turns with such delegations stay in memory.
 #[derive(Default)]
 struct Wanted {
     delegations: BTreeSet<(Arc<str>, Box<str>)>,

@@ -7,10 +7,11 @@ use crate::Result;
 /// Maximum number of file accesses that are read for a list of files. It limits how long a page can take.
 pub const LOOKED_AT_MAX: usize = 40_000;
 
-/// The calls that read, change or delete files. Every call is short (it runs on a blocking thread) and bounded by its arguments.
+/// The calls that read, change or delete files. Every call is short (it runs on a blocking thread) and bounded by its
+/// arguments.
 pub trait Files {
-    /// Files that were accessed in a period (nanoseconds since the epoch, the end included), in no order. Only the newest
-    /// [`LOOKED_AT_MAX`] accesses are read.
+    /// Files that were accessed in a period (nanoseconds since the epoch, the end included), in no order. Only the
+    /// newest [`LOOKED_AT_MAX`] accesses are read.
     fn files(&self, wanted: &WantedFiles) -> Result<Touched>;
     /// Accesses to one file in a period, newest first, at most `limit`. An empty `project` means that the file lies
     /// outside of any workspace.

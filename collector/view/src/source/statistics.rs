@@ -45,11 +45,11 @@ pub trait Statistics {
         filter: &LineFilter,
         daily: bool,
     ) -> Result<Option<Vec<HeatCell>>>;
-    /// Sums over finished turns by column, project and model. `edges` are the start of each column and the end of the last one, in
-    /// rising order. Each edge is a whole quarter of an hour, in nanoseconds since the epoch.
+    /// Sums over finished turns by column, project and model. `edges` are the start of each column and the end of the
+    /// last one, in rising order. Each edge is a whole quarter of an hour, in nanoseconds since the epoch.
     fn spent(&self, edges: &[i64]) -> Result<Vec<Spent>>;
-    /// The same sums over the turns that match `project`, `model` and `failed` of the filter. The turns are counted one by one, so
-    /// an edge may be any time. `None` if more than [`COUNTED_MAX`] turns would have to be read.
+    /// The same sums over the turns that match `project`, `model` and `failed` of the filter. The turns are counted one
+    /// by one, so an edge may be any time. `None` if more than [`COUNTED_MAX`] turns would have to be read.
     fn spent_of(&self, edges: &[i64], filter: &LineFilter) -> Result<Option<Vec<Spent>>>;
     /// The work of the finished turns that began on these days (days since the epoch, inclusive), by project.
     fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>>;

@@ -37,14 +37,14 @@ pub(super) enum Page {
 /// One case: the pages to overwrite, and whether the journal still has the lost hooks.
 #[derive(Debug)]
 pub(super) struct Damage {
-    /// Pages to overwrite in addition to the one that makes sure that the damage is met.
+    /// Pages to overwrite, in addition to the page of [`LOOKED_UP`], whose damage is always noticed.
     pub(super) pages: &'static [Page],
     /// The segments are still there.
     pub(super) journal: bool,
 }
 
-/// The index in which every hook is looked up. Damage that nothing reads is not noticed and does no harm yet; this
-/// damage is met by the next hook.
+/// The index in which every hook is looked up. Damage is noticed only when something reads it. The next hook reads this
+/// index.
 const LOOKED_UP: Page = Page::Root("sqlite_autoindex_raw_hook_1");
 
 /// An index. Nothing is lost, with or without a journal.

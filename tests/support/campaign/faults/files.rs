@@ -1,4 +1,4 @@
-//! Other accounts, and things that stand in the place of a file.
+//! Faults around files: another user account tries to use them, and something else stands in the place of a file.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -51,8 +51,9 @@ fn mode(world: &World, mode: u32) {
     fs::set_permissions(world.state(), fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Two hundred connections reach a collector that may have sixty-four descriptors, and then no more than it already
-/// uses. Hooks must be stored while the connections are open, and the journal must be rolled.
+/// Two hundred connections reach a collector with a limit of 64 descriptors. Then the limit is lowered to the number of
+/// descriptors in use, so that the collector can open no file. Hooks must be stored while the connections are open, and
+/// the journal must be rolled.
 pub(super) fn no_descriptors(seed: u64) -> Result<Report, String> {
     machine::tool("prlimit")?;
     let world = World::new();

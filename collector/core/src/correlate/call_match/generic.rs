@@ -1,7 +1,7 @@
 //! Calls of the generic layer: `preToolUse` with `postToolUse` or `postToolUseFailure`.
 //!
-//! An id identifies a call only together with the tool, and only while the call is open: some programs give two tools one id,
-//! and some models number the calls of every answer from zero.
+//! An id identifies a call only together with the tool, and only while the call is open: some programs give two tools
+//! one id, and some models number the calls of every answer from zero.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -11,8 +11,8 @@ use crate::model::time::{Timestamp, nanos};
 use crate::model::tolerance::DISORDER;
 use crate::model::tool::{ToolClass, ToolFacts};
 
-/// Joins the remaining hooks. First, each end without a beginning joins a call without an end. Then calls of the specific layer
-/// (index `specific` and above) join each other, then calls of the generic layer.
+/// Joins the remaining hooks. First, each end without a beginning joins a call without an end. Then calls of the
+/// specific layer (index `specific` and above) join each other, then calls of the generic layer.
 pub(super) fn join(calls: &mut Vec<Call<'_>>, specific: usize) {
     let lone = |call: &Call<'_>| call.pre.is_none() && call.post.is_some();
     let open = |call: &Call<'_>| call.pre.is_some() && call.post.is_none();
@@ -42,7 +42,7 @@ pub(super) fn join(calls: &mut Vec<Call<'_>>, specific: usize) {
     });
 }
 
-/// Calls in `from..to` that satisfy `is`, by the class they may be joined with, in order of their first hook.
+/// Indexes of calls by class, in order of each call's first hook. Only calls of one class may be joined.
 type Places = BTreeMap<ToolClass, Vec<usize>>;
 
 fn indexes(calls: &[Call<'_>], from: usize, to: usize, is: impl Fn(&Call<'_>) -> bool) -> Places {

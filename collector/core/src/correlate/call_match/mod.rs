@@ -1,5 +1,5 @@
-//! Decides which hooks are one call: first the generic layer by ids and inputs, then the specific layer by inputs, durations
-//! and times, then the rest if nothing speaks against it.
+//! Decides which hooks are one call: first the generic layer by ids and inputs, then the specific layer by inputs,
+//! durations and times, then the rest if nothing speaks against it.
 
 mod generic;
 mod leftover;

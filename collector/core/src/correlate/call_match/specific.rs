@@ -1,5 +1,5 @@
-//! Assigns hooks of the specific layer (`beforeShellExecution` and similar), which carry no id, to the call that they describe.
-//! Without such a call the hook becomes its own call.
+//! Assigns hooks of the specific layer (`beforeShellExecution` and similar), which carry no id, to the call that they
+//! describe. Without such a call the hook becomes its own call.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -104,8 +104,8 @@ fn edits(tool: &ToolFacts) -> Option<Edits> {
     tool.more()?.edits
 }
 
-/// A call without its pre hook has no known start, so the last hooks before its end belong to it. `posts` are such calls, last
-/// first. Returns the rest.
+/// Gives hooks to calls that have only a post hook. The start of such a call is unknown, so the last hooks before its
+/// end belong to it. `posts` are these calls, last first. Returns the hooks that are left.
 fn give_to_lone_posts<'a>(
     facts: Vec<&'a Fact>,
     posts: &[usize],

@@ -153,7 +153,7 @@ impl World {
         })
     }
 
-    /// Time of the first hook that names the turn, in print mode when the thoughts are lost. Otherwise `None`.
+    /// In print mode, if thoughts are lost: the time of the first hook that names the turn. Otherwise `None`.
     fn split(&self, lost: Option<&str>) -> Option<i64> {
         if self.surface != Surface::Print || lost != Some("afterAgentThought") {
             return None;
