@@ -73,7 +73,8 @@ fn what_is_stolen_from_a_signed_in_browser_is_worth_nothing() {
     pages_own_tests(&chromium, "door.test.mjs", "HOOKSPAN_BIN", program.to_str().unwrap(), ".");
 }
 
-/// The same with the invented sessions of the dashboard's example, which are longer and contain every odd text.
+/// Runs the pages' own tests with the invented sessions of the dashboard's example. These are longer and contain every
+/// odd text.
 #[test]
 fn the_pages_own_tests_pass_on_the_example() {
     let chromium = match browser() {

@@ -111,7 +111,8 @@ fn import_and_rebuild(fixture: &Fixture) {
     wait_for_the_last_answer(&live_world);
     let live_spans = verify::exported(&live_world);
 
-    // Exactly the bytes that were played: a call without an id is identified by its input, including paths.
+    // Imports exactly the bytes that were played, because a call without an id is identified by its input, and inputs
+    // contain paths.
     let world = World::new();
     let file = live.path.to_str().unwrap();
     let events = fixture.number("events");

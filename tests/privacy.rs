@@ -207,7 +207,8 @@ fn foreign_markup(page: &str) -> Vec<String> {
     foreign
 }
 
-/// Pieces of the stored bodies of a session, and of requests that contain `word`.
+/// The end of each stored body of the deleted session. Fails if there is no such body, or no stored request that
+/// contains `word`, because the test would then prove nothing.
 fn blobs(world: &World, word: &str) -> Result<Vec<Vec<u8>>, String> {
     let db = Connection::open_with_flags(
         world.state().join("hookspan.db"),

@@ -294,8 +294,8 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Sends a signal to the collector. A killed tracer detaches from its process; this tracer ends when the collector
-    /// has ended.
+    /// Sends a signal to the collector itself, because a tracer that is killed only detaches from the collector. The
+    /// tracer ends after the collector.
     fn signal(&self, signal: Signal) {
         let tracer = self.child.id();
         let path = format!("/proc/{tracer}/task/{tracer}/children");

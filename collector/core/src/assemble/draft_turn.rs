@@ -200,8 +200,8 @@ impl Tries {
         Self(tries)
     }
 
-    /// The first later time at which the work of `call` was delegated again. Delegations of the same answer of the
-    /// model do not count.
+    /// The first later time at which the work of `call` was delegated again. Delegations that come from the same answer
+    /// of the model do not count.
     fn after(&self, call: &Call<'_>) -> Option<Timestamp> {
         if self.0.is_empty() {
             return None;

@@ -77,8 +77,8 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
         }
     }
     sum.last_error = last_error.map(|(_, _, message)| message);
-    // Work that outlives its turn keeps the session active, unless the session was idle for so long that it has
-    // settled.
+    // Work that outlives its turn keeps the session active, but only if that work comes within `session_idle` after the
+    // session's last activity. Later work belongs to a session that has already ended.
     apart.sort_unstable();
     for at in apart {
         if at.since(sum.last) <= config.session_idle_ns {

@@ -106,7 +106,7 @@ fn asks_nobody(call: &Call<'_>) -> bool {
 }
 
 /// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers, and between the
-/// closing hooks. If the call needs no approval, all of it. `None` if the hooks do not tell.
+/// closing hooks. If the call needs no approval, this is all of [`wait_ms`]. `None` if the hooks do not tell.
 pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
     let wait = wait_ms(call)?;
     if asks_nobody(call) {

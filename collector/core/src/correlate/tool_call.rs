@@ -45,7 +45,8 @@ impl<'a> Call<'a> {
         self.find(|tool| (tool.content != 0).then_some(tool)).or_else(|| self.find(Some))
     }
 
-    /// The duration that the call's hooks report. If the call went through another tool: the call's own duration.
+    /// The duration that the call's hooks report. If the agent called an MCP tool through another tool, the duration in
+    /// the MCP tool's own hook is preferred.
     pub(crate) fn duration_ms(&self) -> Option<f64> {
         let is_wrapped = self.find(|tool| tool.more()?.wrapped.then_some(())).is_some();
         let inner = self.after.filter(|_| is_wrapped).and_then(|fact| tool_facts(&fact.kind));

@@ -67,8 +67,8 @@ impl From<Tokens> for Usage {
 }
 
 impl Prices {
-    /// Makes a table. In a pattern, which is a model's label, `*` stands for any text. If several patterns match, the
-    /// one with the most other characters is used.
+    /// Makes a table. A pattern is a model's label in which `*` stands for any text. If several patterns match, the one
+    /// with the most other characters is used.
     #[must_use]
     pub fn new(currency: String, rows: impl IntoIterator<Item = (String, Price)>) -> Self {
         let mut rows: Vec<(String, Price)> = rows.into_iter().collect();

@@ -103,7 +103,8 @@ pub struct ToolMore {
     pub tests: Option<TestCodes>,
     /// Address of the pull request that the command opened, from the command's output.
     pub pull_request: Option<Arc<str>>,
-    /// Whether another tool made this call. That tool's duration is more precise than the call's own.
+    /// Whether the agent called this MCP tool through another tool. The MCP tool's own hook then has a more precise
+    /// duration than the hook of the other tool.
     pub wrapped: bool,
     /// The command continues in the background: the input requests it, or the result is a receipt.
     pub background: Option<bool>,

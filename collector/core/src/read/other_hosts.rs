@@ -82,7 +82,7 @@ pub(crate) fn kind(
     Some(Ok(kind))
 }
 
-/// Whether a text is a single word from a list, which may leave the machine, and not a sentence.
+/// Whether a text looks like one word from a list, and not like a sentence. Only such a word may leave the machine.
 fn is_word(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
 }

@@ -113,8 +113,7 @@ impl ToolFacts {
         facts
     }
 
-    /// Reads a call of an MCP tool that goes through another tool, which names the server and the MCP tool in its
-    /// input.
+    /// Reads a call of a tool that passes the call on to an MCP tool. Its input names the server and the MCP tool.
     fn unwrap(&mut self, input: Option<Raw<'_>>, more: &mut ToolMore, words: &mut Words) -> bool {
         let mut store = String::new();
         let Some(inner) = input.and_then(|input| object(input, &mut store)) else { return false };

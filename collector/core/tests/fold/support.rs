@@ -298,7 +298,7 @@ pub(crate) fn render(store: &Store) -> String {
     text
 }
 
-/// The outcome of a session. Empty if its calls tell no more than that files may have changed.
+/// The outcome of a session. Empty if the calls show nothing except that files may have changed.
 fn outcome(row: &SessionSummary) -> String {
     let work = &row.work;
     if work.last_test.is_none() && work.pull_request.is_none() {

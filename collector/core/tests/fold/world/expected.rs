@@ -8,8 +8,8 @@ use crate::truth::{Fact, Truth};
 impl World {
     /// The spans that should exist if hooks of the kind `lost` never arrive. This is the documented degradation:
     ///
-    /// * If only the lost hook reports something (a thought, a response, a compaction), that is missing. Everything
-    ///   else is there, below the same parent. If the parent is missing, it is below the next parent up.
+    /// * A span that only the lost hook reports (a thought, a response, a compaction) is missing. All other spans exist
+    ///   and keep their parent. A span whose parent is missing is below the nearest ancestor that exists.
     /// * A time that only the lost hook reports is unknown. A duration in another hook is still known.
     /// * On the CLI, a delegation without the pre hook of its call has no name, and the child is a session of its own.
     ///   In print mode without thoughts, calls before the first delegation are a turn of their own.
