@@ -16,13 +16,20 @@ export function day(us) {
 /** How many days lie between two begins of days. @param {number} from @param {number} to */
 export const daysBetween = (from, to) => Math.round((to - from) / 86_400e6);
 
-/** The lengths of columns of `width` days between two begins of days, as `GET time` takes them: `1440*29,1380`.
+/** The next time at which the clock shows 6, 12, 18 or 0. @param {number} us */
+function quarter(us) {
+  const d = new Date(us / 1_000);
+  return new Date(d.getFullYear(), d.getMonth(), d.getDate(), (Math.floor(d.getHours() / 6) + 1) * 6).getTime() * 1_000;
+}
+
+/** The lengths of columns of `width` days between two begins of days, as the API takes them: `1440*29,1380`. A quarter of a day ends
+ * when the clock shows 6, 12, 18 or 0; an hour is always one.
  * @param {number} from @param {number} to @param {number} [width] */
 export function columns(from, to, width = 1) {
   /** @type {[minutes: number, times: number][]} */
   const runs = [];
   for (let at = from; at < to;) {
-    const next = midnight(at, width);
+    const next = width >= 1 ? midnight(at, width) : width === 0.25 ? quarter(at) : at + width * 86_400e6;
     const minutes = Math.round((next - at) / 60e6);
     const last = runs.at(-1);
     if (last?.[0] === minutes) last[1] += 1;
@@ -31,3 +38,7 @@ export function columns(from, to, width = 1) {
   }
   return runs.map(([minutes, times]) => (times > 1 ? `${minutes}*${times}` : `${minutes}`)).join(",");
 }
+
+/** The words of a search, with the days of `from:` and `to:` as times: they are days of the browser's zone. @param {string} words */
+export const inUtc = (words) => words.replace(/(^|\s)(from|to):(\d{4})-(\d\d)-(\d\d)(?=\s|$)/g, (_, before, name, year, month, date) =>
+  `${before}${name}:${new Date(+year, month - 1, +date + (name === "to" ? 1 : 0), 0, 0, 0, name === "to" ? -1 : 0).toISOString()}`);

@@ -8,6 +8,7 @@ import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
 import { useRows } from "../ui/chosen-row.js";
 import { Age } from "../ui/clock.js";
+import { iso, saveCsv } from "../ui/csv.js";
 import { Field, useQuery } from "../ui/fields.js";
 import { Limits, pass } from "../ui/limits.js";
 import { Page, useTitle } from "../ui/page.js";
@@ -50,7 +51,8 @@ export function Errors({ query, go }) {
   }), [data, at, rows.length]);
   const tools = html`${range.control}<${Field} name="project" params=${params} set=${set} /><${Field} name="tool" params=${params} set=${set} />
     <${Field} name="kind" params=${params} set=${set} options=${KINDS} />
-    <span class="dim num">${data ? `${data.more ? "newest " : ""}${plural(data.failures, "failure")} in ${next ? "more than " : ""}${plural(rows.length, "group")}` : ""}</span>`;
+    <span class="dim num">${data ? `${data.more ? "newest " : ""}${plural(data.failures, "failure")} in ${next ? "more than " : ""}${plural(rows.length, "group")}` : ""}</span>
+    <button type="button" disabled=${!rows.length} onClick=${() => saveCsv("errors", ["failure", "kind", "message", "count", "sessions", "first", "last"], rows.map((row) => [row.sample_name ?? row.fingerprint, row.kind, row.message, row.count, row.sessions, iso(row.first_us), iso(row.last_us)]))}>CSV</button>`;
   return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => html`<${Limits} params=${range.without(params)} set=${set} names=${["model"]} />${rows.length === 0
     ? html`<p class="calm pad-y">✓ ${params.size ? "No failure matches: take a filter away, or choose a longer period." : "No failure is stored."}</p>`
     : html`<table class="list failures" ref=${list}><thead><tr><th class="wide">failure</th><th class="r">count</th><th class="r">sessions</th><th class="r">first</th><th class="r">last</th></tr></thead>

@@ -7,7 +7,7 @@ import { duration, plural } from "../format/quantity.js";
 import { clock, date } from "../format/time.js";
 import { visible } from "../format/text.js";
 import { Change } from "../ui/change.js";
-import { saveCsv } from "../ui/csv.js";
+import { iso, saveCsv } from "../ui/csv.js";
 import { Choice, useQuery } from "../ui/fields.js";
 import { bind } from "../ui/keys.js";
 import { Lines } from "../ui/lines.js";
@@ -125,5 +125,5 @@ function Edits({ touches }) {
 /** @param {string} name @param {FileTouch[]} touches */
 function save(name, touches) {
   saveCsv(`file-${name.replace(/[^\w.-]+/g, "_")}`, ["at", "what", "status", "session", "turn", "lines added", "lines removed", "ms"],
-    touches.map((one) => [new Date(one.at_us / 1_000).toISOString(), one.what, one.status, one.session, one.turn, one.added, one.removed, one.dur_us === null ? null : one.dur_us / 1_000]));
+    touches.map((one) => [iso(one.at_us), one.what, one.status, one.session, one.turn, one.added, one.removed, one.dur_us === null ? null : one.dur_us / 1_000]));
 }

@@ -7,7 +7,7 @@ import { date } from "../format/time.js";
 import { visible } from "../format/text.js";
 import { useRows } from "../ui/chosen-row.js";
 import { Age } from "../ui/clock.js";
-import { saveCsv } from "../ui/csv.js";
+import { iso, saveCsv } from "../ui/csv.js";
 import { Field, onText, SortHead, useQuery } from "../ui/fields.js";
 import { bind } from "../ui/keys.js";
 import { Lines } from "../ui/lines.js";
@@ -68,5 +68,5 @@ function Row({ row, chosen, url }) {
 /** @param {FileRow[]} rows */
 function save(rows) {
   saveCsv("files", ["project", "path", "reads", "edits", "lines added", "lines removed", "failed", "sessions", "last"],
-    rows.map((row) => [row.project, row.path, row.reads, row.edits, row.added, row.removed, row.errors, row.sessions, new Date(row.last_us / 1_000).toISOString()]));
+    rows.map((row) => [row.project, row.path, row.reads, row.edits, row.added, row.removed, row.errors, row.sessions, iso(row.last_us)]));
 }

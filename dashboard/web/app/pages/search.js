@@ -5,6 +5,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui/html.j
 import { enc, get } from "../net/api.js";
 import { bind } from "../ui/keys.js";
 import { duration, plural } from "../format/quantity.js";
+import { inUtc } from "../format/local-days.js";
 import { date } from "../format/time.js";
 import { pieces } from "../format/marks.js";
 import { visible } from "../format/text.js";
@@ -37,7 +38,7 @@ export function Search({ query, go }) {
     const value = params.get(name);
     if (value) asked.set(name, value);
   }
-  if (q) asked.set("q", q);
+  if (q) asked.set("q", inUtc(q));
   const inField = params.get("field");
   if (q && inField) asked.set("field", inField);
   const words = useAnswer(q.trim() ? `search?${asked}` : null);

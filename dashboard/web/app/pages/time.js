@@ -37,6 +37,7 @@ export function Time({ query, go }) {
   const asked = new URLSearchParams({ ...range.asked, columns: columns(range.from, range.to, width), by: by === "kind" ? "none" : by });
   for (const word of WORDS_HERE) if (params.get(word)) asked.set(word, params.get(word) ?? "");
   const { data, error, reload } = useAnswer(`time?${asked}`, (event) => event === "session" || event === "resync", 5_000);
+  const then = useAnswer(`time?${before(range, asked)}`, (event) => event === "resync", 60_000).data;
   useTitle("Time and cost");
   /** @param {number} from @param {number} to */
   const narrow = (from, to) => set({ days: "", from_us: String(from), to_us: String(to) });
@@ -45,27 +46,48 @@ export function Time({ query, go }) {
   return html`<${Page} title="Time and cost" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${range.without(params)} set=${set} names=${WORDS_HERE} />
     ${data.items.length === 0
     ? html`<p class="dim pad-y">${WORDS.some((word) => params.get(word)) ? "No finished turn matches in this period: take a word away, or choose a longer period." : "No turn has finished in this period."}</p>`
-    : html`<${Total} data=${data} project=${params.get("project")} clear=${() => set("project", "")} />
+    : html`<${Total} data=${data} then=${then} project=${params.get("project")} clear=${() => set("project", "")} />
       <div class="time-halves"><section aria-labelledby="time-days"><h2 id="time-days">${width === 1 ? "By day" : "By week"}
           <${Choice} name="show" values=${METRICS} now=${metric} choose=${(/** @type {string} */ value) => set("show", value === "time" ? "" : value)} word=${(/** @type {string} */ one) => NAMES[one]} />
           <span class="dim">by</span> <${Choice} name="by" values=${BY} now=${by} choose=${(/** @type {string} */ value) => set("by", value === "project" ? "" : value)} /></h2>
           <${Columns} chart=${stack(data, by, metric)} onNarrow=${narrow} /></section>
         <${Year} metric=${metric} narrowed=${WORDS_HERE.map((word) => [word, params.get(word)])} from=${range.from} to=${range.to} onNarrow=${narrow} /></div>
-      <${Names} title="By project" name="project" rows=${data.items.map((one) => ({ ...one, name: one.project }))} none="no workspace" chosen=${data.project} set=${set} />
-      <${Names} title="By model" name="model" rows=${data.models.map((one) => ({ ...one, name: one.model }))} none="not named" chosen=${data.model} set=${set} />`}`}<//>`;
+      <${Names} title="By project" name="project" asked=${asked} rows=${data.items.map((one) => ({ ...one, name: one.project, then: then?.items.find((old) => old.project === one.project) }))} none="no workspace" chosen=${data.project} set=${set} />
+      <${Names} title="By model" name="model" asked=${asked} rows=${data.models.map((one) => ({ ...one, name: one.model, then: then?.models.find((old) => old.model === one.model) }))} none="not named" chosen=${data.model} set=${set} />`}`}<//>`;
 }
 
-/** @param {{ data: TimeAnswer, project: string | null, clear: () => void }} props */
-function Total({ data, project, clear }) {
+/** The question about as many days before, up to the same time of day if the period has not ended. Sums are of quarters of an hour.
+ * @param {{ from: number, to: number, days: number }} range @param {URLSearchParams} asked */
+function before({ from, to, days }, asked) {
+  const now = Date.now() * 1_000;
+  const begin = midnight(from, -days);
+  const end = to > now ? midnight(now, -days) + now - midnight(now) : from;
+  const minutes = Math.max(15, Math.round((end - begin) / 900e6) * 15);
+  const then = new URLSearchParams(asked);
+  for (const [name, value] of [["from_us", begin], ["to_us", end - 1], ["columns", minutes], ["by", "none"]]) then.set(`${name}`, `${value}`);
+  return then;
+}
+
+/** How much more or less than before: `+11 %`. Nothing where there was nothing.
+ * @param {{ now: number, then: number | null | undefined }} props */
+function Change({ now, then }) {
+  if (!then) return null;
+  const part = Math.round((now / then - 1) * 100);
+  return html`<small class="dim num" title="against as many days before, up to the same time of day"> ${part < 0 ? "−" : "+"}${Math.abs(part)} %</small>`;
+}
+
+/** @param {{ data: TimeAnswer, then: TimeAnswer | null, project: string | null, clear: () => void }} props */
+function Total({ data, then, project, clear }) {
+  const old = then?.total;
   const { total } = data;
   const tokens = tokenTotal({ input: total.input_tokens, output: total.output_tokens });
   const cached = total.cached_tokens !== null && total.input_tokens ? share(total.cached_tokens, total.input_tokens) : null;
-  return html`<section class="time-total" aria-labelledby="time-total"><h2 id="time-total"><span class="num">${duration(total.active_us)}</span> in ${plural(total.turns, "turn")}${project && html` · <span class="blurry">${visible(project)}</span> <button type="button" class="link" onClick=${clear}>all projects</button>`}</h2>
-    <dl class="tiles"><div><dt>waiting (derived)</dt><dd>${duration(total.parts.wait_us)}</dd></div>
-      <div><dt>tokens in + out</dt><dd>${count(tokens)}${cached && html` <small class="dim">${cached} of the input cached</small>`}</dd></div>
-      <div><dt>cost, estimated</dt><dd title="by the prices in the configuration, not a bill">${total.cost ? visible(cost(total.cost)) : html`– <small class="dim">${tokens === null ? "no tokens known" : "no prices set"}</small>`}</dd></div>
-      <div><dt>calls</dt><dd>${count(total.calls)}</dd></div>
-      <div><dt>errors</dt><dd class=${total.errors ? "bad" : ""}>${count(total.errors)}</dd></div></dl>
+  return html`<section class="time-total" aria-labelledby="time-total"><h2 id="time-total"><span class="num">${duration(total.active_us)}</span><${Change} now=${total.active_us} then=${old?.active_us} /> in ${plural(total.turns, "turn")}<${Change} now=${total.turns} then=${old?.turns} />${project && html` · <span class="blurry">${visible(project)}</span> <button type="button" class="link" onClick=${clear}>all projects</button>`}</h2>
+    <dl class="tiles"><div><dt>waiting (derived)</dt><dd>${duration(total.parts.wait_us)}<${Change} now=${total.parts.wait_us} then=${old?.parts.wait_us} /></dd></div>
+      <div><dt>tokens in + out</dt><dd>${count(tokens)}<${Change} now=${tokens ?? 0} then=${old && tokenTotal({ input: old.input_tokens, output: old.output_tokens })} />${cached && html` <small class="dim">${cached} of the input cached</small>`}</dd></div>
+      <div><dt>cost, estimated</dt><dd title="by the prices in the configuration, not a bill">${total.cost ? html`${visible(cost(total.cost))}<${Change} now=${total.cost.estimated} then=${old?.cost?.estimated} />` : html`– <small class="dim">${tokens === null ? "no tokens known" : "no prices set"}</small>`}</dd></div>
+      <div><dt>calls</dt><dd>${count(total.calls)}<${Change} now=${total.calls} then=${old?.calls} /></dd></div>
+      <div><dt>errors</dt><dd class=${total.errors ? "bad" : ""}>${count(total.errors)}<${Change} now=${total.errors} then=${old?.errors} /></dd></div></dl>
     <${Legend} parts=${sums([total.parts])} total=${total.active_us} /></section>`;
 }
 
@@ -82,15 +104,23 @@ function Year({ metric, narrowed, from, to, onNarrow }) {
     ${error && html`<p class="dim">${error.detail}</p>`}${data && html`<${Calendar} days=${data.days} metric=${metric} from=${from} to=${to} onNarrow=${onNarrow} />`}</section>`;
 }
 
-/** @param {{ title: string, name: string, rows: (TimeSums & { name: string | null, url: string })[], none: string, chosen: string | null, set: (name: string, value: string) => void }} props */
-function Names({ title, name, rows, none, chosen, set }) {
+/** @param {{ title: string, name: string, asked: URLSearchParams, rows: (TimeSums & { name: string | null, url: string, then?: TimeSums })[], none: string, chosen: string | null, set: (name: string, value: string) => void }} props */
+function Names({ title, name, asked, rows, none, chosen, set }) {
+  const turns = new URLSearchParams({ group: name });
+  for (const word of ["from_us", "to_us", "status"]) if (asked.get(word)) turns.set(word, asked.get(word) ?? "");
+  const usual = useAnswer(`latency?${turns}`, (event) => event === "resync", 60_000).data?.items;
+  /** @param {string | null} of @param {"p50_us" | "p95_us"} share */
+  const length = (of, share) => {
+    const us = usual?.find((one) => one.name === of)?.[share];
+    return us == null ? "–" : duration(us);
+  };
   const most = Math.max(1, ...rows.map((one) => one.active_us));
   const is = (/** @type {string | null} */ one) => one !== null && one.toLowerCase() === chosen?.toLowerCase();
   return html`<section aria-labelledby=${`time-${name}s`}><h2 id=${`time-${name}s`}>${title}</h2>
-    <table class="list numbers"><thead><tr><th>${name}</th><th class="r">active</th><th class="r">turns</th><th class="r">calls</th><th class="r">errors</th><th class="r">tok in</th><th class="r">cached</th><th class="r">tok out</th><th class="r">cost est.</th><th class="wide" aria-hidden="true"></th><th><span class="sr">sessions</span></th></tr></thead>
+    <table class="list numbers"><thead><tr><th>${name}</th><th class="r">active</th><th class="r">turns</th><th class="r" title="of a turn">p50</th><th class="r" title="of a turn">p95</th><th class="r">calls</th><th class="r">errors</th><th class="r">tok in</th><th class="r">cached</th><th class="r">tok out</th><th class="r">cost est.</th><th class="wide" aria-hidden="true"></th><th><span class="sr">sessions</span></th></tr></thead>
       <tbody>${rows.map((one) => html`<tr key=${one.name} class=${is(one.name) ? "chosen" : ""}>
         <td class="blurry">${one.name === null ? html`<span class="dim">${none}</span>` : html`<button type="button" class="link" aria-pressed=${is(one.name)} onClick=${() => set(name, is(one.name) ? "" : one.name ?? "")}>${visible(one.name)}</button>`}</td>
-        <td class="r num">${duration(one.active_us)}</td><td class="r num">${count(one.turns)}</td><td class="r num">${count(one.calls)}</td>
+        <td class="r num">${duration(one.active_us)}<${Change} now=${one.active_us} then=${one.then?.active_us} /></td><td class="r num">${count(one.turns)}</td><td class="r num">${length(one.name, "p50_us")}</td><td class="r num">${length(one.name, "p95_us")}</td><td class="r num">${count(one.calls)}</td>
         <td class=${`r num ${one.errors ? "bad" : "dim"}`}>${one.errors || "–"}</td>
         <td class="r num">${count(one.input_tokens)}</td><td class="r num dim">${one.cached_tokens !== null && one.input_tokens ? share(one.cached_tokens, one.input_tokens) : "–"}</td>
         <td class="r num">${count(one.output_tokens)}</td><td class="r num" title=${one.cost ? visible(cost(one.cost)) : null}>${one.cost && (one.cost.estimated > 0 || !one.cost.unpriced_tokens) ? `≈ ${one.cost.estimated.toFixed(2)}` : "–"}</td>

@@ -225,6 +225,23 @@ test("on a phone the pages are in a bar below, and the rest behind More", { skip
   await page.close();
 });
 
+test("time compares with as many days before, up to the same time of day, and knows the length of turns", { skip }, async () => {
+  const page = await open("/health");
+  const { tab } = page;
+  const asked = [];
+  tab.on("request", (request) => asked.push(request.url()));
+  await tab.goto(`${browser.base}/time?days=1`);
+  await matches(() => tab.locator("tr", { hasText: "harbour" }).first().textContent(), /harbour\D*[\d.]+m?s.*sessions$/);
+  const yesterday = await tab.evaluate(() => { const d = new Date(); return new Date(d.getFullYear(), d.getMonth(), d.getDate() - 1).getTime(); });
+  const minutes = (Date.now() - midnight()) / MINUTE;
+  const before = await eventually("the day before", async () => asked.map((url) => new URL(url).searchParams).find((query) => query.get("from_us") === `${yesterday * 1_000}` && query.get("by") === "none"));
+  assert.ok(Math.abs(Number(before.get("columns")) - minutes) <= 16, before.get("columns"));
+  // A period that has ended is compared with a whole one. Nothing happened before yesterday, so nothing is said.
+  await tab.goto(`${browser.base}/time?from_us=${yesterday * 1_000}&to_us=${midnight() * 1_000}`);
+  await matches(() => tab.locator(".time-total h2").textContent(), /in 1 turn$/);
+  await page.close();
+});
+
 test("a notice is asked for by a click, per kind, and holds no content", { skip }, async () => {
   const page = await browser.page();
   const { tab } = page;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columns, day, daysBetween, midnight } from "../../app/format/local-days.js";
+import { columns, day, daysBetween, inUtc, midnight } from "../../app/format/local-days.js";
 import { align, byModel } from "../../app/pages/alignment.js";
 import { bounds } from "../../app/pages/calendar.js";
 import { blocks } from "../../app/pages/file-blocks.js";
@@ -42,7 +42,41 @@ test("weeks are columns of seven days, and the last one is whole", () => {
   within("UTC", () => assert.equal(columns(0, 10 * 86_400e6, 7), `${7 * 1_440}*2`));
 });
 
+test("a day east of Greenwich is not the one before, just after its midnight", () => {
+  // As reported of other dashboards: local midnight that goes through UTC becomes the day before, and the day before it two days.
+  within("Asia/Manila", () => {
+    const now = Date.parse("2026-09-04T16:30:00Z") * 1_000;
+    assert.equal(day(now), "2026-09-05");
+    assert.equal(day(midnight(now, -1)), "2026-09-04");
+  });
+  within("Asia/Tokyo", () => assert.equal(inUtc("from:2026-08-29 to:2026-09-01"), "from:2026-08-28T15:00:00.000Z to:2026-09-01T14:59:59.999Z"));
+});
+
+test("quarters of a day end when the clock says so, also on the day of a change", () => {
+  within("Europe/Berlin", () => {
+    const days = [midnight(Date.parse("2026-10-24T12:00:00Z") * 1_000), midnight(Date.parse("2026-10-26T12:00:00Z") * 1_000)];
+    assert.equal(columns(days[0], days[1], 0.25), "360*4,420,360*3");
+    assert.equal(columns(days[0], days[1], 1 / 24), "60*49");
+  });
+  within("Asia/Kathmandu", () => {
+    const start = midnight(Date.parse("2026-10-24T12:00:00Z") * 1_000);
+    assert.equal(columns(start, midnight(start, 1), 0.25), "360*4");
+  });
+});
+
+test("days in a search are those of the browser's zone, and nothing else is changed", () => {
+  within("America/New_York", () => {
+    assert.equal(inUtc("cargo from:2026-11-01 to:2026-11-01"), "cargo from:2026-11-01T04:00:00.000Z to:2026-11-02T04:59:59.999Z");
+  });
+  within("Europe/Berlin", () => {
+    assert.equal(inUtc("from:2026-03-29"), "from:2026-03-28T23:00:00.000Z");
+    assert.equal(inUtc("to:2026-03-29 x"), "to:2026-03-29T21:59:59.999Z x");
+    for (const same of ["from:2026-11-30T09:15:00Z", "xfrom:2026-11-30", '"from:2026-11-30"', "from:yesterday"]) assert.equal(inUtc(same), same);
+  });
+});
+
 test("cells of a file are text, and no spreadsheet runs them", () => {
+  assert.equal(csv(["a"], [["＝1+1"], ["＠x"]]), "a\r\n'＝1+1\r\n'＠x\r\n");
   const rows = [["=1+1", "a,b", 'say "x"'], ["-5", -5, null], ["line\nbreak", "+x", "@y"]];
   assert.equal(csv(["a", "b", "c"], rows), "a,b,c\r\n'=1+1,\"a,b\",\"say \"\"x\"\"\"\r\n'-5,-5,\r\n\"line\nbreak\",'+x,'@y\r\n");
 });
