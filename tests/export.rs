@@ -352,7 +352,10 @@ fn a_destination_is_added_and_the_file_keeps_its_text() {
     let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
     assert_eq!(names, ["jaeger", "lab"]);
     let again = world.run(&["destinations", "add", "jaeger"]);
-    assert!(again.code == 2 && again.stderr.contains("is taken already"), "{again:?}");
+    assert!(
+        again.code == 2 && again.stderr.contains("is the name of another destination"),
+        "{again:?}"
+    );
     // Without a terminal, the command cannot ask for the missing preset.
     let missing = world.run(&["destinations", "add"]);
     assert!(missing.code == 2 && missing.stderr.contains("PRESET"), "{missing:?}");

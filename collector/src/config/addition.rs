@@ -68,11 +68,12 @@ impl DestinationForm {
         lines.join("\n") + "\n"
     }
 
-    /// Returns the text of the file at `path` with this destination added, and the destination as it is then read.
+    /// Adds this destination to the file at `path`. Returns the new text of the file, and the destination as it is read
+    /// back from that text.
     ///
     /// # Errors
     ///
-    /// The existing text or the destination is not valid. The message names the place.
+    /// The existing text or the destination is not valid. The message names line and column.
     pub(crate) fn appended(
         &self,
         path: &Path,
@@ -166,7 +167,7 @@ mod tests {
         }
         let taken =
             added.appended(path, "[[destination]]\nname = 'd'\nendpoint = 'http://h'\n", &env);
-        assert!(taken.unwrap_err().to_string().contains("is taken already"));
+        assert!(taken.unwrap_err().to_string().contains("is the name of another destination"));
         assert!(added.appended(path, "[trace", &env).is_err());
     }
 

@@ -20,9 +20,9 @@ pub(crate) struct Connection {
     pub gzip: bool,
     /// Limit for one attempt.
     pub timeout: Duration,
-    /// PEM of extra roots.
+    /// Additional certificates to trust, as PEM.
     pub certificate: Option<Vec<u8>>,
-    /// PEM of the client's certificate and key.
+    /// The client's certificate and its key, as PEM.
     pub client: Option<(Vec<u8>, Secret)>,
 }
 
@@ -56,13 +56,13 @@ impl Protocol {
     }
 }
 
-/// What the sums of a request count.
+/// The time from which the sums of a metrics request count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Temporality {
-    /// What came since the last request.
+    /// Since the last request.
     Delta,
-    /// What came since the collector started.
+    /// Since the collector started.
     Cumulative,
 }
 
@@ -102,6 +102,14 @@ pub(super) fn timeout(ms: Option<u64>) -> Result<Duration, Why> {
     }
 }
 
+/// Reads `55m`, `6h`, `7d`.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, Why> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(Why::Duration(text.to_owned())),
+    }
+}
+
 pub(super) fn check_endpoint(url: &str) -> Result<(), Why> {
     let parsed = reqwest::Url::parse(url).map_err(Why::Url)?;
     if !matches!(parsed.scheme(), "http" | "https") {
@@ -116,7 +124,7 @@ pub(super) fn check_endpoint(url: &str) -> Result<(), Why> {
     Ok(())
 }
 
-/// Whether `url` points at this machine. Then requests are not compressed and do not use a proxy.
+/// Whether `url` points at this machine. Requests to this machine are not compressed and do not use a proxy.
 #[must_use]
 pub(crate) fn is_loopback(url: &str) -> bool {
     let Some(host) = reqwest::Url::parse(url).ok().and_then(|u| u.host_str().map(str::to_owned))

@@ -25,8 +25,8 @@ impl Environment {
         }
     }
 
-    /// An environment of exactly these variables. `HOME` is also the home folder, and `current_dir` is the working
-    /// folder.
+    /// An environment that contains exactly these variables. `HOME` is also the home folder, and `current_dir` is the
+    /// working folder.
     #[must_use]
     pub fn of(variables: &[(&str, &str)], current_dir: impl Into<PathBuf>) -> Self {
         let variables: BTreeMap<OsString, OsString> =
@@ -80,7 +80,7 @@ impl Environment {
         &self.current_dir
     }
 
-    /// The running program's own path, if the system tells it.
+    /// The path of the running program, if the system provides it.
     #[must_use]
     pub fn program(&self) -> Option<&PathBuf> {
         self.program.as_ref()

@@ -269,7 +269,7 @@ mod tests {
         }
     }
 
-    /// The keys that the file's own types know. They are read from the error message about an unknown key.
+    /// The keys that the types of the configuration file accept, taken from the error message about an unknown key.
     fn known(table: &str, text: &str) -> Vec<String> {
         let message = File::parse(Path::new("x"), text).unwrap_err().0;
         let (_, expected) =

@@ -188,7 +188,7 @@ impl File {
         Ok(file)
     }
 
-    /// Lays the file over `config`.
+    /// Replaces the settings in `config` by those that the file sets.
     pub(super) fn apply(self, config: &mut Config) {
         if let Some(table) = self.dashboard {
             set(&mut config.dashboard.listen, table.listen);
@@ -346,7 +346,7 @@ fn rate<'de, D: Deserializer<'de>>(input: D) -> Result<Option<f64>, D::Error> {
     Ok(Some(price))
 }
 
-/// `[prices]`: lists, and a table for each pattern.
+/// `[prices]`: the price lists to use, and one table per model pattern.
 #[derive(Debug)]
 struct PricesTable {
     own: Prices,
@@ -457,7 +457,7 @@ fn hosts<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Vec<String>>, D::
     Ok(Some(hosts))
 }
 
-/// `file:line:column: what is wrong`, and what was probably meant.
+/// An error message `file:line:column: what is wrong`, with the word that was probably meant.
 fn explain(path: &Path, text: &str, error: &toml::de::Error) -> String {
     let place = match error.span() {
         Some(span) => {

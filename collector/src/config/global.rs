@@ -12,14 +12,14 @@ pub(crate) struct Global {
     pub env: Environment,
     /// The state directory; it need not exist yet.
     pub state: StateDir,
-    /// Whether a hook finds the directory if its environment names only the home folder, as when Cursor is started from
-    /// the desktop.
+    /// Whether a hook finds the state directory when its environment contains only `HOME`. This is so when Cursor is
+    /// started from the desktop.
     pub dir_is_default: bool,
     /// Whether `--dir` or `HOOKSPAN_DIR` names the directory.
     pub dir_is_given: bool,
     /// The configuration file to use. It need not exist. `None` without a home folder.
     pub config_file: Option<PathBuf>,
-    /// Whether `--config` names the file. Then the file must exist.
+    /// Whether `--config` names the file. If it does, the file must exist.
     pub config_required: bool,
 }
 
@@ -48,7 +48,7 @@ impl Global {
         })
     }
 
-    /// A command line for advice. It uses the same state directory when it is run in this environment.
+    /// A command line to show to the user. Run in this environment, it uses the same state directory.
     #[must_use]
     pub(crate) fn command(&self, words: &str) -> String {
         let found = StateDir::resolve(None, &paths::places(&self.env));
@@ -66,8 +66,7 @@ impl Global {
 
     /// Loads the configuration: defaults, file, environment.
     ///
-    /// # Errors
-    /// The file is unreadable or not valid; the message names file, line and column.
+    /// # Errors The file cannot be read or is not valid. The message names file, line and column.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
         Config::load(self.config_file.as_deref(), self.config_required, &self.env)
     }

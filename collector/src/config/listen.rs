@@ -79,7 +79,7 @@ pub(crate) fn is_loopback(address: IpAddr) -> bool {
 }
 
 impl Dashboard {
-    /// The address, if it listens on one.
+    /// The TCP address to listen on, if one is configured.
     #[must_use]
     pub fn tcp(&self) -> Option<SocketAddr> {
         self.listen.iter().find_map(|place| match place {
@@ -96,7 +96,7 @@ impl Dashboard {
         })
     }
 
-    /// Refuses settings that would not work or would let others read.
+    /// Refuses settings that would not work, or that would let others read the data.
     ///
     /// # Errors
     /// [`Misuse`], with the reason and what to do.

@@ -1,6 +1,6 @@
 //! A value that cannot be used: its key, and the reason.
 
-/// Why a text is no URL.
+/// Why a text is not a URL.
 type UrlError = <reqwest::Url as std::str::FromStr>::Err;
 
 /// A value that cannot be used. The text begins with the key, which `place` uses to find the line in the file.
@@ -36,24 +36,24 @@ pub enum Why {
          with telemetry.sdk, service.instance, user, enduser or hookspan are set by hookspan"
     )]
     Attribute,
-    /// A person without a key.
+    /// `user` without `user_key`.
     #[error("set user_key as well: a hash without a key could be guessed from a list of names")]
     UserKey,
-    /// A key without a person.
-    #[error("nothing is hashed without user")]
+    /// `user_key` without `user`.
+    #[error("is used only together with user; set user as well")]
     UserAlone,
     /// The preset's receiver takes spans only.
     #[error(
         "{0} takes traces only; leave metrics out, or add a second destination for them, such as an OpenTelemetry Collector"
     )]
     TracesOnly(&'static str),
-    /// A key of metrics where none are sent.
-    #[error("no metrics are sent without metrics = true")]
+    /// A key that configures metrics, in a destination that gets no metrics.
+    #[error("has no effect without metrics = true")]
     NoMetrics,
-    /// An HTTP endpoint from which the one of metrics cannot be told.
+    /// The URL for metrics cannot be derived from the endpoint.
     #[error("write the URL for metrics: `endpoint` does not end in /v1/traces")]
     MetricsEndpoint,
-    /// No interval of metrics.
+    /// Not a valid interval for metrics.
     #[error("{0:?} is not a time from 1s to 1d, such as 60s")]
     Interval(String),
     /// A timeout of zero.
@@ -62,19 +62,19 @@ pub enum Why {
     /// A timeout that is too long, milliseconds.
     #[error("{0} ms is more than ten minutes")]
     TooLong(u64),
-    /// No number.
-    #[error("{0:?} is not milliseconds")]
+    /// The text is not a number.
+    #[error("{0:?} is not a number of milliseconds")]
     Milliseconds(String),
-    /// No duration.
+    /// The text is not a duration.
     #[error("{0:?} is not a duration such as 55m, 6h or 7d")]
     Duration(String),
-    /// No boolean.
+    /// The text is not a boolean.
     #[error("{0:?} is not true or false")]
     Boolean(String),
     /// A share below 0 or above 1.
     #[error("{0} is not between 0 and 1")]
     Share(f64),
-    /// No URL.
+    /// The text is not a URL.
     #[error("{0}: write http(s)://host:port")]
     Url(UrlError),
     /// Content would be sent over a network in plain text.
@@ -83,68 +83,68 @@ pub enum Why {
          an https endpoint or content = \"metadata\", or set allow_plain_http = true if the network between is trusted"
     )]
     FullWithoutTls(String),
-    /// A URL of another scheme.
+    /// A URL with a scheme other than http and https.
     #[error("scheme {0:?} is unknown; use http or https")]
     Scheme(String),
     /// A URL without a host.
     #[error("has no host")]
     NoHost,
     /// A URL with a secret in it.
-    #[error("holds a user or password; put it into headers as env:NAME")]
+    #[error("contains a user name or a password; move it to headers as env:NAME")]
     Credentials,
-    /// A link of another scheme.
+    /// A link with a scheme other than http and https.
     #[error("must start with http:// or https://")]
     LinkScheme,
     /// The endpoint is missing.
-    #[error("is missing; this preset has none of its own")]
+    #[error("is missing; this preset has no default endpoint")]
     NoEndpoint,
     /// The endpoint has a placeholder without a value.
-    #[error("{{{0}}} is not known; set values.{0} or write the endpoint out")]
+    #[error("{{{0}}} has no value; set values.{0} or write the whole endpoint")]
     EndpointPlaceholder(String),
     /// The link has a placeholder without a value.
-    #[error("{{{0}}} is not known; set values.{0}")]
+    #[error("{{{0}}} has no value; set values.{0}")]
     LinkPlaceholder(String),
     /// Redaction may be off only at `full`.
     #[error("false needs content = \"full\": with less content, secrets never leave")]
     RedactBelowFull,
     /// A name that is too long or contains invalid characters.
-    #[error("takes 1 to 64 of A-Z a-z 0-9 . _ -")]
+    #[error("must have 1 to 64 characters of A-Z a-z 0-9 . _ -")]
     Name,
-    /// Two destinations of one name.
-    #[error("is taken already")]
+    /// Two destinations with the same name.
+    #[error("is the name of another destination; choose a different one")]
     Taken,
-    /// A list of headers in a variable.
+    /// A variable with a list of headers that cannot be parsed.
     #[error("a header is not of the form key=value")]
     HeaderForm,
-    /// A list of attributes in a variable.
+    /// A variable with a list of attributes that cannot be parsed.
     #[error("is not of the form key=value,key=value")]
     AttributeForm,
-    /// No name that HTTP allows.
+    /// A header name that HTTP does not allow.
     #[error("{0:?} is not a header name")]
     HeaderName(String),
-    /// No value that HTTP allows.
-    #[error("its value holds a character no header may hold")]
+    /// A header value that HTTP does not allow.
+    #[error("its value contains a character that is not allowed in a header")]
     HeaderValue,
     /// A header that the preset's receiver requires. The text says where to get its value.
     #[error("is missing; {0}")]
     HeaderMissing(&'static str),
     /// A secret in plain text.
-    #[error("takes env:NAME or file:PATH, so that no secret stands in the file")]
+    #[error("write env:NAME or file:PATH, so that the secret is not in the configuration file")]
     PlainSecret,
-    /// The variable that the value names.
+    /// The configured value refers to a variable that is not set.
     #[error("the variable {0} is not set")]
     NotSet(String),
-    /// The file that the value names, and why it cannot be read.
+    /// The configured value refers to a file that cannot be read. Contains the path and the reason.
     #[error("{0} cannot be read: {1}")]
     Unreadable(String, String),
-    /// The file that the value names.
-    #[error("{0} holds no PEM block")]
+    /// The configured value refers to a file without a PEM block.
+    #[error("{0} contains no PEM block")]
     NoPem(String),
-    /// A key in another encoding.
+    /// A key file that is not UTF-8 text.
     #[error("is not text")]
     NotText,
-    /// One half of a pair.
-    #[error("needs {0} beside it")]
+    /// Only one of two keys that belong together, such as a certificate and its key.
+    #[error("needs {0} as well")]
     Alone(&'static str),
 }
 

@@ -40,8 +40,8 @@ use file::File;
 #[error("{0}")]
 pub struct Misuse(pub String);
 
-/// The settings: the defaults, replaced by those of the file, and these by the environment. Commands replace settings
-/// by their flags.
+/// The settings. Values in the configuration file replace the defaults, environment variables replace values in the
+/// file, and flags of a command replace both.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Reconstruction: `[trace]`.
@@ -62,11 +62,11 @@ pub struct Config {
     pub sandbox: bool,
     /// `[prices]`: without any price, no cost is estimated.
     pub prices: Prices,
-    /// The price lists that `prices` uses after the prices in the file itself.
+    /// The price lists for models that have no price in the configuration file itself.
     pub price_lists: PriceLists,
     /// `[[destination]]`, as written.
     pub destinations: Vec<toml::Table>,
-    /// Where each destination stands in the file.
+    /// Line and column of each destination in the file.
     pub places: Vec<place::Place>,
     /// Every `OTEL_*` and `OPENINFERENCE_*` variable, for destinations and for hookspan's own telemetry.
     pub otel: BTreeMap<String, String>,
@@ -75,19 +75,20 @@ pub struct Config {
 /// `[journal]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Journal {
-    /// Bound of the journal, bytes.
+    /// Maximum size of the journal in bytes.
     pub max_bytes: u64,
-    /// Size at which the journal becomes a segment that can be deleted, bytes.
+    /// Size in bytes at which the journal file is closed and a new one is started. Closed segments can be deleted.
     pub segment_bytes: u64,
 }
 
 /// `[retention]`: what is deleted automatically; see [`crate::store::prune`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Sessions whose last event is older than this are deleted, and so are hooks without a session that are older; 0
-    /// keeps all.
+    /// Maximum age. Older sessions (by their last event) and older hooks without a session are deleted. 0 keeps
+    /// everything.
     pub max_age_ns: i64,
-    /// While the database is larger than this, hooks without a session are deleted, then the oldest sessions; 0 sets no limit.
+    /// Maximum size of the database. While it is larger, hooks without a session are deleted first, then the oldest
+    /// sessions. 0 sets no limit.
     pub max_bytes: u64,
 }
 
@@ -96,11 +97,11 @@ pub struct Retention {
 pub struct Redact {
     /// `[[redact.rule]]`.
     pub rules: Vec<UserRule>,
-    /// Expressions for secrets that stay.
+    /// Regular expressions for texts that look like secrets and are not redacted.
     pub allow: Vec<String>,
 }
 
-/// `[evidence]`: which sources other than hooks may be read, for the parents of subagents and the state of
+/// `[evidence]`: which sources may be read in addition to hooks. They tell the parents of subagents and the state of
 /// repositories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
@@ -144,7 +145,7 @@ impl Default for Evidence {
 pub struct PriceLists {
     /// A price list in the usual JSON form. The path is relative to the folder of the configuration file.
     pub file: Option<PathBuf>,
-    /// Whether the public list prices of this release are used after that list.
+    /// Whether the public list prices in this release are used for models that `file` does not contain.
     pub public: bool,
 }
 
@@ -153,7 +154,7 @@ pub struct PriceLists {
 pub struct Semconv {
     /// Version of the generative-AI conventions.
     pub profile: Profile,
-    /// How much of the OpenInference view is added.
+    /// How many attributes with OpenInference's names are added.
     pub openinference: OpenInference,
 }
 
@@ -187,7 +188,7 @@ pub enum OpenInference {
     /// The span kind only.
     #[default]
     Kind,
-    /// Every attribute for which OpenInference has an equivalent.
+    /// Every attribute that has an equivalent in OpenInference.
     Full,
     /// None.
     Off,
@@ -214,10 +215,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Loads `file` (which may be missing unless `required`), and replaces settings by those of the environment.
+    /// Loads `file`, and replaces settings by those of the environment. A missing file is an error only if it is
+    /// `required`.
     ///
-    /// # Errors
-    /// The file is unreadable or not valid; the message names file, line and column.
+    /// # Errors The file cannot be read or is not valid. The message names file, line and column.
     pub fn load(file: Option<&Path>, required: bool, env: &Environment) -> anyhow::Result<Self> {
         if let Some(path) = file {
             match std::fs::read_to_string(path) {
@@ -231,8 +232,7 @@ impl Config {
 
     /// Reads `text` as the file at `path`, and replaces settings by those of the environment.
     ///
-    /// # Errors
-    /// It is not valid; the message names file, line and column.
+    /// # Errors The text is not valid. The message names file, line and column.
     pub fn of_text(path: &Path, text: &str, env: &Environment) -> Result<Self, Misuse> {
         let mut config = Self::default();
         File::parse(path, text)?.apply(&mut config);

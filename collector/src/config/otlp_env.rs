@@ -32,11 +32,10 @@ impl Signal {
     }
 }
 
-/// The connection that the environment describes for `signal`; `None` when no endpoint is set. Files that cannot be read are
-/// put into `missing`.
+/// The connection that the environment describes for `signal`. `None` if no endpoint is set. A file that cannot be read
+/// is recorded in `missing`.
 ///
-/// # Errors
-/// A variable whose value cannot be used, by its name.
+/// # Errors Names the first variable whose value cannot be used.
 pub(super) fn connection(
     env: &Environment,
     signal: Signal,
@@ -52,8 +51,7 @@ pub(crate) struct Unreadable(pub String);
 /// Like `connection`. If no endpoint is set, uses the specification's default endpoint on this machine. A file that
 /// cannot be read does not count as an error of the variable that names it.
 ///
-/// # Errors
-/// A variable whose value cannot be used, by its name.
+/// # Errors Names the first variable whose value cannot be used.
 pub(crate) fn connection_or_default(
     env: &Environment,
     signal: Signal,
@@ -134,7 +132,7 @@ impl Reader<'_> {
         (!value.is_empty()).then(|| (key.to_owned(), value))
     }
 
-    /// The signal's own variable, else the general one.
+    /// The variable of this signal, otherwise the variable for all signals.
     fn either(&self, suffix: &str) -> Option<(String, &str)> {
         let own = format!("OTEL_EXPORTER_OTLP_{}_{suffix}", self.signal.word());
         self.get(&own).or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{suffix}")))
@@ -171,7 +169,7 @@ fn parse_headers(text: &str) -> Result<Vec<(String, Secret)>, Why> {
         .collect()
 }
 
-/// Percent decoding of the W3C baggage format: invalid escapes stay as they are.
+/// Percent-decodes a value in the W3C baggage format. Invalid escapes stay as they are.
 fn percent_decode(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

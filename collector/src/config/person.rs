@@ -1,4 +1,5 @@
-//! Who and which team a destination's spans belong to: opt-in, and a person only as a keyed hash.
+//! Resource attributes that name the person and the team whose spans a destination gets. They are sent only if they are
+//! configured, and a person only as a keyed hash.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +9,20 @@ use super::Environment;
 use super::mistake::{Mistake, Why};
 use super::reference::{Missing, secret};
 
-/// Key of the hash in resources.
+/// Resource attribute that contains the hash of the person.
 pub(crate) const USER: &str = "user.id";
 
-/// Attributes that a destination may add.
+/// Maximum number of attributes that a destination may add.
 const ATTRIBUTES_MAX: usize = 32;
 const KEY_MAX_BYTES: usize = 128;
 const VALUE_MAX_BYTES: usize = 256;
 
-/// Prefixes of attributes that hookspan sets itself. `user.` would let an e-mail address out in plain text.
+/// Prefixes of attributes that only hookspan sets. `user.` is among them so that nobody sends an e-mail address in
+/// plain text by mistake.
 const RESERVED: [&str; 5] =
     ["telemetry.sdk.", "service.instance.", "user.", "enduser.", "hookspan."];
 
-/// What a destination's table says about it.
+/// The keys of a destination's table that concern these attributes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     /// `attributes`.
@@ -31,7 +33,7 @@ pub(super) struct Asked<'a> {
     pub(super) key: Option<&'a str>,
 }
 
-/// Resource attributes that are asked for, `user.id` among them.
+/// The configured resource attributes, including `user.id`.
 ///
 /// # Errors
 /// A key that hookspan sets itself, a value that is too long, or a person without a key for the hash.
@@ -68,10 +70,11 @@ pub(super) fn attributes(
     Ok(all)
 }
 
-/// The same person with the same key has the same id on every machine. Without the key, nobody can check a guess.
+/// A person has the same id on every machine that uses the same key. Without the key, nobody can check whether a
+/// guessed name is right.
 fn hashed(key: &str, user: &str) -> String {
     let mut digest = Sha256::new();
-    // Case and spaces around it do not make another person of an e-mail address.
+    // The same e-mail address may be written in upper case or with spaces around it.
     let user = user.trim().to_lowercase();
     for part in ["hookspan.user.v1", key, &user, key] {
         digest.update((part.len() as u64).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Where a destination and its keys stand in the file, so that an error can name line and column.
+//! Line and column of each destination and its keys in the configuration file, for error messages.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::position;
 
-/// Where one `[[destination]]` stands.
+/// Position of one `[[destination]]` in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     file: PathBuf,
@@ -19,8 +19,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// `FILE:LINE:COLUMN: ` for a problem that begins with its key, as in `sample: 1.5 is not …`. If the file does not
-    /// have the key, the place of the table.
+    /// Returns `FILE:LINE:COLUMN: ` for a problem whose text begins with a key, as in `sample: 1.5 is not …`. If the
+    /// key is not in the file, returns the position of the table.
     #[must_use]
     pub(super) fn of(&self, problem: &str) -> String {
         let key = problem.split(": ").next().unwrap_or_default().to_ascii_lowercase();
@@ -33,7 +33,7 @@ impl Place {
     }
 }
 
-/// The places of the destinations in `text`, in order; none when it is no TOML.
+/// The positions of the destinations in `text`, in order. Empty if `text` is not valid TOML.
 pub(super) fn destinations(file: &Path, text: &str) -> Vec<Place> {
     let Ok(root) = DeTable::parse(text) else { return Vec::new() };
     let tables = root.get_ref().get("destination").map(Spanned::get_ref);

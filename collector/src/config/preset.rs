@@ -45,7 +45,8 @@ impl Preset {
         }
     }
 
-    /// The default protocol. If port or path of the endpoint are usual for the other protocol, that protocol is used.
+    /// The protocol to use if none is configured. If the port or the path of the endpoint is usual for one protocol,
+    /// returns that protocol.
     #[must_use]
     pub(crate) fn protocol(self, endpoint: Option<&str>) -> Protocol {
         let grpc_by_default = matches!(self, Self::Jaeger | Self::Tempo | Self::Honeycomb);
@@ -95,13 +96,13 @@ impl Preset {
         }
     }
 
-    /// What the sums of metrics must count from. `None` if the backend accepts both.
+    /// The temporality that the backend requires for sums. `None` if the backend accepts both.
     #[must_use]
     pub(crate) const fn temporality(self) -> Option<Temporality> {
         match self {
             // The agent drops the first point of cumulative sums, and the direct intake refuses them.
             Self::DatadogAgent | Self::Datadog => Some(Temporality::Delta),
-            // It stores metrics in Prometheus's form. Differences are dropped, or converted at best.
+            // Grafana Cloud stores metrics in the form of Prometheus. It converts differences or drops them.
             Self::GrafanaCloud => Some(Temporality::Cumulative),
             _ => None,
         }
@@ -227,7 +228,7 @@ impl Preset {
             Self::Langfuse => "{base}/project/{project}/traces/{trace_id}",
             Self::Phoenix => "{ui}/redirects/traces/{trace_id}",
             Self::Mlflow => "{ui}/#/experiments/{exp}/traces?selectedEvaluationId=tr-{trace_id}",
-            // Percent-encoded, because the panes are JSON in a query parameter.
+            // Grafana expects JSON in the query parameter `panes`, so the text is percent-encoded.
             Self::Tempo | Self::GrafanaCloud => {
                 "{grafana}/explore?schemaVersion=1&panes=%7B%22a%22%3A%7B%22datasource%22%3A%22{uid}%22%2C%22queries%22%3A%5B%7B%22refId%22%3A%22A%22%2C%22queryType%22%3A%22traceql%22%2C%22query%22%3A%22{trace_id}%22%7D%5D%2C%22range%22%3A%7B%22from%22%3A%22{start_ms}%22%2C%22to%22%3A%22{end_ms}%22%7D%7D%7D"
             }

@@ -13,7 +13,7 @@ use super::{Config, OpenInference};
 const HIDDEN: &str = "(set, not shown)";
 
 impl Config {
-    /// The configuration as TOML. Header values, keys and variables that may carry credentials are not in it.
+    /// The configuration as TOML. Header values, keys, and variables that may contain credentials are not printed.
     #[must_use]
     pub fn to_toml(&self) -> Table {
         let mut root = Table::new();

@@ -6,7 +6,7 @@ use super::connection::Secret;
 use super::mistake::{Mistake, Why};
 use crate::config::Environment;
 
-/// Headers without secrets, which may be written in the file as they are.
+/// Headers whose values are not secret. These may be written in the file in plain text.
 pub(in crate::config) const PLAIN_HEADERS: [&str; 5] = [
     "x-scope-orgid",
     "x-honeycomb-dataset",
@@ -55,7 +55,8 @@ impl Missing {
     }
 }
 
-/// Reads the value of the header `name`: a reference, or one word and a reference, or plain text where nothing is secret.
+/// Reads the value of the header `name`: a reference, one word and a reference, or plain text for a header that is not
+/// secret.
 pub(in crate::config) fn header_value(
     name: &str,
     text: &str,
@@ -78,7 +79,7 @@ pub(in crate::config) fn header_value(
     Err(Problem::Wrong(Why::PlainSecret.at(key())))
 }
 
-/// A value that must not stand in the file.
+/// Reads a value that must not be written in the file itself.
 pub(in crate::config) fn secret(
     key: &str,
     text: &str,

@@ -1,10 +1,10 @@
-//! A destination that is taken out of the configuration file. All other text stays, comments included.
+//! Removes a destination from the configuration file. All other text stays, including comments.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// `text` without the `[[destination]]` of this name. `None` if there is none, or if removing it would change how the
-/// rest is read (an array on one line, or a table in several places).
+/// Returns `text` without the `[[destination]]` of this name. Returns `None` if there is no such table, or if the rest
+/// would be read differently without it (an array on one line, or a table in several places).
 #[must_use]
 pub(crate) fn without(text: &str, name: &str) -> Option<String> {
     let mut expected: toml::Table = text.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Time zones by name, and the one of this machine.
+//! Time zones by name, and the time zone of this machine.
 
 use jiff::tz::{Offset, TimeZone};
 
@@ -17,7 +17,7 @@ pub(crate) fn of_this_machine() -> (TimeZone, String) {
     }
 }
 
-/// A zone as a person names it: `Europe/Berlin`, `+02:00`, `UTC`, `local`.
+/// Parses the name of a time zone: `Europe/Berlin`, `+02:00`, `UTC` or `local`.
 ///
 /// # Errors
 /// There is no such zone.

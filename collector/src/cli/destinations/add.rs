@@ -17,7 +17,7 @@ use crate::config::{Misuse, Profile};
 use crate::dirs::ServeInfo;
 use crate::hooks_json::file::HooksFile;
 
-/// Add a destination to the configuration file; on a terminal, ask for what is missing
+/// Add a destination to the configuration file; on a terminal, asks for missing values
 #[derive(Debug, Default, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan destinations add\n  hookspan destinations add jaeger\n  hookspan destinations add honeycomb \
@@ -27,7 +27,8 @@ use crate::hooks_json::file::HooksFile;
                   A destination that would not be valid is not written."
 )]
 pub(super) struct Args {
-    /// What receives: otlp, jaeger, tempo, grafana-cloud, datadog-agent, datadog, datadog-llmobs, honeycomb, langfuse, phoenix or mlflow
+    /// The receiver: otlp, jaeger, tempo, grafana-cloud, datadog-agent, datadog, datadog-llmobs, honeycomb, langfuse,
+    /// phoenix or mlflow
     #[arg(value_name = "PRESET")]
     preset: Option<String>,
     /// Name of the destination [default: the preset's]
@@ -39,16 +40,17 @@ pub(super) struct Args {
     /// "http/protobuf" or "grpc" [default: the preset's]
     #[arg(long, value_name = "PROTOCOL")]
     protocol: Option<String>,
-    /// A header: NAME=env:VARIABLE, NAME=file:PATH, or with a word before as in "authorization=Bearer env:TOKEN"; repeatable
+    /// A header: NAME=env:VARIABLE or NAME=file:PATH; a word may come first, as in "authorization=Bearer env:TOKEN";
+    /// repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     header: Vec<String>,
     /// A value for a placeholder of the preset's endpoint or link; repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     value: Vec<String>,
-    /// What may leave: off, metadata or full [default: metadata]
+    /// Which content may be sent: off, metadata or full [default: metadata]
     #[arg(long, value_name = "POLICY")]
     content: Option<String>,
-    /// What it gets of the past: none, 24h or all [default: none]
+    /// Which spans of the past are sent: none, 24h or all [default: none]
     #[arg(long, value_name = "TIME")]
     backfill: Option<String>,
     /// Send metrics, too
@@ -64,8 +66,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 ///
-/// # Errors
-/// Something is missing or not valid, or the file cannot be written; then it is as it was.
+/// # Errors A value is missing or not valid, or the file cannot be written. The file is not changed then.
 pub(super) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let Some(path) = &global.config_file else {
         return Err(Misuse(
@@ -138,7 +139,7 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
             .transpose()?,
         certificate,
         metrics: metrics.then_some(true),
-        // Existing destinations keep their form of spans; new ones get the newest form.
+        // Existing destinations keep their profile. New destinations get the newest profile.
         semconv: Some(Profile::Genai141Strict.as_str().to_owned()),
         ..DestinationForm::default()
     };
@@ -196,7 +197,7 @@ fn pairs(flag: &str, texts: &[String]) -> Result<BTreeMap<String, String>, Misus
     texts.iter().map(pair).collect()
 }
 
-/// What is left to do.
+/// Prints the next steps.
 fn tell(global: &Global, added: &Destination, dry_run: bool, path: &Path) {
     if let Some(problem) = &added.unready {
         let problem =

@@ -294,7 +294,10 @@ fn an_error_names_file_and_line() {
     let expected = format!("{}destination \"b\": sample: 3 is not between 0 and 1", place(10, 1));
     assert_eq!(wrong, expected);
     let taken = load(&text.replace("\"b\"", "\"a\"")).unwrap_err().to_string();
-    assert!(taken.starts_with(&place(7, 1)) && taken.ends_with("is taken already"), "{taken}");
+    assert!(
+        taken.starts_with(&place(7, 1)) && taken.ends_with("choose a different one"),
+        "{taken}"
+    );
 }
 
 #[test]
