@@ -18,7 +18,7 @@ pub(super) const ERROR_TEXT: &str = "cursor.error_message";
 pub(super) const ATTRIBUTE_MAX_BYTES: usize = 2 * 1_024;
 const MAX_ATTRIBUTES: usize = 96;
 
-/// Attributes whose text is a JSON document. Content states this itself.
+/// Attributes whose text is a JSON document. Content has a flag for this.
 const JSON_KEYS: [&str; 1] = ["cursor.model.params"];
 
 /// The attributes of one span or event while they are collected.
@@ -44,7 +44,7 @@ impl<'a> List<'a> {
         let off = self.encoding.content == ContentPolicy::Off;
         let Some(key) = self.encoding.key(&attribute.key, self.span.kind) else { return };
         let value = match (attribute.class, &attribute.value) {
-            // The tool's name of an MCP call would reveal the server.
+            // The name of an MCP tool would reveal the server.
             (Class::Detail, _) if off && key == "gen_ai.tool.name" => {
                 any_value::Value::StringValue("mcp".to_owned())
             }
@@ -68,7 +68,7 @@ impl<'a> List<'a> {
         self.push(key, value);
     }
 
-    /// Adds facts that are fields of a span and not attributes. An attribute that the fold has set stays.
+    /// Adds attributes for facts that are fields of a span. An attribute that the fold has set stays.
     pub(super) fn identity(&mut self) {
         let span = self.span;
         self.text("gen_ai.conversation.id", &span.root);

@@ -15,9 +15,9 @@ pub(crate) enum Cause {
     Broken,
     /// The server's certificate is not trusted.
     Certificate,
-    /// The server did not accept our side of the TLS handshake.
+    /// The server did not accept the client in the TLS handshake.
     ClientCertificate,
-    /// TLS was sent to a port that does not speak it.
+    /// TLS was sent to a port that does not speak TLS.
     NotTls,
     /// Plain text was sent to a port that speaks TLS.
     WantsTls,
@@ -27,7 +27,7 @@ pub(crate) enum Cause {
     NotHttp2,
     /// The server redirects. Contains scheme, host and path of the target.
     Redirect(String),
-    /// An answer that no OTLP receiver gives.
+    /// The answer is not that of an OTLP receiver.
     NotOtlp,
     /// The credentials are missing or wrong.
     Credentials,
@@ -48,7 +48,8 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// Whether the two sides speak different protocols. A single such answer may be chance; several in a row are not.
+    /// Whether the cause is that the two sides speak different protocols. One such answer may be a coincidence; several
+    /// in a row are not.
     #[must_use]
     pub(crate) const fn is_mix_up(&self) -> bool {
         matches!(self, Self::NotTls | Self::NotHttp1 | Self::NotHttp2 | Self::WantsTls)
@@ -113,7 +114,7 @@ impl Cause {
 }
 
 impl Cause {
-    /// Like [`Self::advice`], for a request of metrics.
+    /// Like [`Self::advice`], for a request with metrics.
     pub(super) fn metrics_advice(&self, destination: &Destination) -> String {
         match self {
             Self::WrongPath => format!(

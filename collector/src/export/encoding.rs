@@ -16,9 +16,9 @@ use crate::redaction::Redaction;
 /// Settings for writing spans for one destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoding {
-    /// What may leave.
+    /// Which content may be sent.
     pub content: ContentPolicy,
-    /// What becomes of paths.
+    /// How paths are sent.
     pub paths: PathPolicy,
     /// Names of the GenAI attributes.
     pub semconv: Profile,
@@ -32,13 +32,13 @@ pub(crate) struct Encoding {
     pub langfuse: bool,
     /// Maximum number of bytes of content in one attribute.
     pub content_max_bytes: usize,
-    /// The hash of the person, where the destination is told.
+    /// The hash of the person, if the destination gets it.
     pub user: Option<String>,
     /// Attributes of every resource.
     pub resource: ResourceBase,
     /// Prices of tokens. Used by the profile that sends costs.
     pub prices: Arc<Prices>,
-    /// Whether an answer has a span of its own, so that the turn needs no copy of it.
+    /// Whether each answer has its own span. If so, the span of the turn needs no copy of the answer.
     pub answers_apart: bool,
     /// Redacts secrets in every string. `None` only at `full`, if redaction is explicitly switched off.
     pub redaction: Option<Redaction>,
@@ -48,7 +48,7 @@ impl Encoding {
     /// A path in the form that the policy allows; `None` if it allows none.
     pub(super) fn path(&self, key: &str, path: &str, span: &Span) -> Option<String> {
         match self.paths {
-            // Relative to itself, the root's path would be empty.
+            // The path of the root relative to itself would be empty.
             PathPolicy::Relative if key == "hookspan.file.root" => Some(base_name(path).to_owned()),
             PathPolicy::Off => None,
             PathPolicy::Full => Some(path.to_owned()),

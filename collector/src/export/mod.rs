@@ -1,13 +1,14 @@
-//! Sends settled spans as OTLP, from a durable position, each once.
+//! Sends settled spans as OTLP. Each destination has a durable position, so that it gets each span once.
 //!
 //! ```text
 //! settled ──plan──▶ otlp (pure) ──▶ export_batch ──client──▶ outcome ──worker──▶ export_position, export_loss
 //! ```
 //!
-//! The table `settled` is the queue, and each destination has its own position in it. A request is stored before its first
-//! attempt, so that a repeat is byte for byte the same, even after kill -9 or an upgrade. Per destination one request is in
-//! flight while the next is encoded. A destination that is down costs only a stored request and its place in the queue, and
-//! does not affect others. [`crate::store::export`] explains why exporters write to the database themselves.
+//! The table `settled` is the queue, and each destination has its own position in it. A request is stored before its
+//! first attempt. So a retry sends the same bytes, even after kill -9 or an upgrade. Per destination, one request is in
+//! flight while the next one is encoded. For a destination that is down, only one request and the position are stored;
+//! other destinations are not affected. [`crate::store::export`] explains why exporters write to the database
+//! themselves.
 
 mod attribute_list;
 mod cause;
@@ -80,7 +81,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The settings that environment and configuration give, with this redactor.
+    /// The settings from environment and configuration, with this redactor.
     ///
     /// # Errors
     /// Returns [`Misuse`] if a variable cannot be used.
@@ -118,9 +119,9 @@ struct Running {
 
 /// Starts one exporter per destination on `runtime`. `wake` changes whenever spans may have settled.
 ///
-/// A destination that cannot be used now (a variable is not set, a certificate cannot be read) is paused and reports
-/// why; the others run. Its settings are read again from time to time. Opening the database is tried again until it
-/// succeeds.
+/// If a destination cannot be used now (a variable is not set, a certificate cannot be read), only that destination is
+/// paused, and the reason is recorded. Its settings are read again from time to time. Opening the database is tried
+/// again until it succeeds.
 #[must_use]
 pub(crate) fn spawn(
     runtime: &Handle,

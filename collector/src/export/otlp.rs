@@ -78,7 +78,7 @@ impl Encoding {
         }
     }
 
-    /// The encoding for a file. It is that of a destination with this policy.
+    /// The encoding for a file: the same as for a destination with this policy.
     #[must_use]
     pub(crate) fn file(
         content: ContentPolicy,
@@ -108,7 +108,7 @@ impl Encoding {
         self.span_until(span, span.start, read)
     }
 
-    /// Like [`Self::span`], but a running span ends at `last`, the last known time.
+    /// Like [`Self::span`], but a span that still runs ends at `last`.
     #[must_use]
     pub(crate) fn span_until(
         &self,
@@ -279,8 +279,9 @@ impl Encoding {
         resource
     }
 
-    /// The resource of metrics: this machine and account, whichever project. At `off` the id of the installation, which could be
-    /// guessed from names, is replaced by `instance`, a random one: without any, two machines would overwrite each other's series.
+    /// The resource of metrics: this machine and account, without a project. At `off`, the installation's id is
+    /// replaced by the random id `instance`, because the installation's id can be computed from guessed names. Without
+    /// an id, two machines would overwrite each other's series.
     pub(super) fn machine(&self, instance: &str) -> Resource {
         let key = ResourceKey::default();
         let mut resource = self.resource.resource(&key, self.content, self.paths, true);

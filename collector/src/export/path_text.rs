@@ -137,7 +137,7 @@ impl Paths<'_> {
         shown
     }
 
-    /// How the workspace's path may be spelled in texts: plain, in JSON, and with the other separator.
+    /// The spellings of the workspace's path in texts: plain, escaped for JSON, and with the other separator.
     fn roots(self) -> Vec<String> {
         let root = self.workspace.unwrap_or_default().trim_end_matches(['/', '\\']);
         if root.len() < 3 {

@@ -13,10 +13,11 @@ use super::{Settings, client, split};
 use crate::config::destination::Destination;
 use crate::store::export::{Batch, ExportStore, Loss, LossReason, Position};
 
-/// Spans in one request.
+/// Maximum number of spans in one request.
 pub(super) const BATCH_SPANS: usize = 512;
 
-/// For this long, a size that the receiver refused is the maximum. After that, twice the size is tried, and so on.
+/// After a receiver has refused a size, that size is the maximum for one hour. Then twice that size is tried, and so
+/// on.
 const SIZE_TRUST_NS: i64 = 3_600_000_000_000;
 
 /// Fixed settings of a destination that decide what is sent when.
@@ -74,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// Whether a settled span would be sent now, and neither left out by `sample` nor dropped for its age.
+    /// Whether a settled span would be sent now. False if `sample` leaves it out or if it is too old.
     pub(super) fn sends(&self, span: &Span, now: Timestamp) -> bool {
         self.is_sampled(&span.root) && !self.is_too_old(span, now)
     }
@@ -226,9 +227,9 @@ impl Plan {
         Ok(built)
     }
 
-    /// Limits the number of spans that wait for a failing destination, by dropping the oldest. A request that was
-    /// already built and also contains spans within the limit is kept. So one request more may wait for a while, and no
-    /// span is dropped without need.
+    /// Limits the number of spans that wait for a failing destination, by dropping the oldest. A request that is
+    /// already built is kept if some of its spans are within the limit. So up to one request more than the limit may
+    /// wait, and no span is dropped without need.
     fn shed_backlog(&self, store: &mut ExportStore, now: Timestamp) -> rusqlite::Result<()> {
         let position = store.position()?;
         if position.attempts == 0 || self.backlog_max_spans == u64::MAX {
@@ -277,8 +278,8 @@ impl Plan {
         u128::from(age) > limit.as_nanos()
     }
 
-    /// Selects whole conversations. The first eight bytes of the id's hash, read as a fraction, are compared with
-    /// `sample`.
+    /// Whether `sample` selects a conversation. The first eight bytes of the id's hash, read as a fraction, are
+    /// compared with `sample`.
     pub(super) fn is_sampled(&self, conversation: &str) -> bool {
         if self.sample >= 1.0 {
             return true;

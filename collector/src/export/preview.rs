@@ -19,7 +19,7 @@ use crate::store::whole::{self, SessionRow};
 /// Beginning of a redacted secret. The name of the rule follows, up to a colon.
 const MARK: &str = "[redacted:";
 
-/// What a preview came to.
+/// The result of a preview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Preview {
     /// Spans that would be sent.
@@ -74,7 +74,8 @@ pub(crate) fn write(
     Ok(preview)
 }
 
-/// Answers a page: what the destination with this name would get of a session, or of the last session.
+/// Writes a preview for the dashboard: what the destination with this name would get of the given session, or of the
+/// last one.
 pub(crate) fn asked(
     settings: Settings,
     destinations: Vec<Destination>,

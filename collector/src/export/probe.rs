@@ -1,5 +1,4 @@
-//! Tests a destination: name, connection, TLS, and an empty export. Nothing is stored, and only this one request without spans
-//! is sent.
+//! Tests a destination: name, connection, TLS, and an export without spans. Nothing is stored.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -35,7 +34,8 @@ pub(crate) struct Step {
 
 /// Tries `destination`. Blocks for up to half a minute, and must not run on an async thread.
 ///
-/// The test ends with the first failing step. Over HTTP the system's settings may name a proxy: then only the export decides.
+/// The test ends with the first failing step. For HTTP, the system settings may name a proxy. In that case, only the
+/// result of the export counts.
 #[must_use]
 pub(crate) fn probe(destination: &Destination) -> Vec<Step> {
     crate::tls::install_crypto();
@@ -167,7 +167,7 @@ impl Probe<'_> {
         self.judge("export", outcome);
     }
 
-    /// The results of the direct connection count only if the export fails as well.
+    /// Tests an export through a proxy. If the export succeeds, failed steps of the direct connection count as passed.
     fn export_through_proxy(&mut self) {
         let outcome = self.send(Client::new, &self.destination.connection);
         if matches!(outcome, Outcome::Ok | Outcome::Partial { .. }) {

@@ -16,16 +16,16 @@ use crate::store::open::OpenError;
 /// Maximum number of bytes that a replay adds to the database. A longer period must be replayed in parts.
 const MAX_BYTES: usize = 256 << 20;
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Replayed {
-    /// So many spans wait to be sent.
+    /// All spans of the period wait to be sent. Contains their number.
     Spans(u64),
     /// The period contains too many spans, and nothing was stored. Contains the number of spans that would fit.
     TooMuch(u64),
 }
 
-/// Requests as they fill up.
+/// Builds and stores requests from a sequence of spans.
 struct Filling<'a> {
     plan: &'a Plan,
     request: Request<'a>,

@@ -30,14 +30,13 @@ pub(super) struct ResourceKey {
     project: Option<String>,
 }
 
-/// Keys that name a machine, a project or a repository: withheld at `off`.
+/// Prefixes of keys that name a machine, a project or a repository. At `off` these attributes are not sent.
 const DETAIL_PREFIXES: [&str; 4] = ["host.", "vcs.", "openinference.project.", "service.instance."];
 
 impl ResourceBase {
     /// Reads the standard variables. `host` is this machine's name, where known.
     ///
-    /// # Errors
-    /// `OTEL_RESOURCE_ATTRIBUTES` that is not a list of `key=value`.
+    /// # Errors `OTEL_RESOURCE_ATTRIBUTES` is not a list of `key=value`.
     pub fn from_env(env: &Environment, host: Option<String>) -> Result<Self, Mistake> {
         const KEY: &str = "OTEL_RESOURCE_ATTRIBUTES";
         let mut attributes = BTreeMap::new();
@@ -65,7 +64,7 @@ impl ResourceBase {
         Ok(Self { attributes, more })
     }
 
-    /// The same with a destination's own attributes, which go before those of the environment.
+    /// Adds a destination's own attributes. They replace equal ones from the environment.
     pub(super) fn with(mut self, own: &BTreeMap<String, String>) -> Self {
         self.attributes.extend(own.iter().map(|(key, value)| (key.clone(), value.clone())));
         self
@@ -100,7 +99,7 @@ impl ResourceBase {
         if let Some(version) = &version {
             all.entry("service.version").or_insert(version);
         }
-        // The project's name is the name of its folder, and so part of a path.
+        // The project's name is the name of its folder. So it is part of a path, and the policy for paths applies.
         let project = key.project.as_deref().and_then(|project| match paths {
             PathPolicy::Off => None,
             PathPolicy::Hash => Some(Cow::Owned(hashed_path(project))),

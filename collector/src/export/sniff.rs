@@ -1,4 +1,4 @@
-//! Finds out which protocol a port speaks, if the failures do not tell.
+//! Finds out which protocol a port speaks, if the failed requests do not tell.
 //!
 //! A server may hang up on a client that uses another protocol. Go's HTTP server does so for gRPC: the client then
 //! sees, by chance, either a meaningless answer or a broken pipe. A plain HTTP/1.1 request gets a clear answer.
@@ -12,7 +12,8 @@ use crate::config::destination::{Destination, Protocol};
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asks the port of `destination`, and returns what is wrong with the configuration if the answer tells. Blocks.
+/// Sends a plain HTTP/1.1 request to the port of `destination`. Returns what is wrong with the configuration, if the
+/// answer tells. Blocks.
 pub(super) fn sniff(destination: &Destination) -> Option<Cause> {
     let answer = ask(destination)?;
     let is_tls = destination.connection.endpoint.starts_with("https://");
@@ -34,7 +35,7 @@ fn ask(destination: &Destination) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// Judges the first bytes that came.
+/// Judges the first bytes of the answer.
 fn cause(answer: &[u8], is_tls: bool, protocol: Protocol) -> Option<Cause> {
     let is_http1 = answer.starts_with(b"HTTP/1.");
     // Every HTTP/2 server begins with a SETTINGS frame on stream 0.

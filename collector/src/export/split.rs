@@ -12,7 +12,7 @@ use prost::Message as _;
 use super::otlp::SHED_ORDER;
 use crate::store::export::Batch;
 
-/// Two halves by number of spans; `None` for a single span.
+/// Two halves with about the same number of spans. `None` for a single span.
 pub(super) fn halve(batch: &Batch) -> Option<[Batch; 2]> {
     let request = decode(batch)?;
     let half = spans(&request).count() / 2;
@@ -26,7 +26,7 @@ pub(super) fn halve(batch: &Batch) -> Option<[Batch; 2]> {
     }))
 }
 
-/// Two halves without a common trace; `None` for a single trace.
+/// Two halves that have no trace in common. `None` if all spans belong to one trace.
 pub(super) fn halve_between_traces(batch: &Batch) -> Option<[Batch; 2]> {
     let request = decode(batch)?;
     let traces: BTreeSet<Vec<u8>> = spans(&request).map(|span| span.trace_id.clone()).collect();

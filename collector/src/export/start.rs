@@ -62,7 +62,7 @@ pub(super) struct Start {
 
 /// Result of a start.
 pub(super) enum Begun {
-    /// It can run.
+    /// The exporter can run.
     Ready(Box<Worker>),
     /// The destination cannot be used, and the reason was recorded.
     Unready,
@@ -108,7 +108,7 @@ impl Start {
                 let begun = self.begin();
                 (self, begun)
             });
-            // Otherwise the runtime is shutting down, and this task with it.
+            // An error means that the runtime, and this task with it, is shutting down.
             let Ok(done) = again.await else { return };
             (self, begun) = done;
         }
@@ -185,7 +185,8 @@ fn advice(name: &str, problem: &str) -> String {
     }
 }
 
-/// Marks destinations that are no longer configured as off, and forgets the metrics of those that want none: now, or once the database can be opened.
+/// Marks destinations that are no longer configured as off. Deletes the metrics position of destinations that no longer
+/// get metrics. If the database cannot be opened yet, this is done later.
 pub(super) fn switch_off_others(
     runtime: &Handle,
     database: &Path,

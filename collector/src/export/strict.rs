@@ -72,7 +72,7 @@ pub(super) fn plain(key: &str, content: &Content) -> Content {
     Content { text: texts.join("\n"), json: false }
 }
 
-/// Adds the model under its maker's name, and the cost of the tokens.
+/// Adds the maker's name of the model, and the cost of the tokens.
 pub(super) fn add(list: &mut List<'_>) {
     if list.encoding.semconv != Profile::Genai141Strict {
         return;
@@ -84,7 +84,7 @@ pub(super) fn add(list: &mut List<'_>) {
     let tokens = tokens(list);
     if list.span.kind == SpanKind::Response || tokens.is_some() {
         let own = list.encoding.prices.name(&label).or_else(|| MODELS.name(&label));
-        // "auto" is Cursor's choice among models, not a model.
+        // "auto" is not a model: it means that Cursor chooses one.
         if let Some(name) = own.filter(|name| *name != "auto").map(str::to_owned) {
             list.text("gen_ai.response.model", &name);
         }
@@ -128,7 +128,7 @@ fn tokens(list: &List<'_>) -> Option<Tokens> {
 }
 
 fn cost(list: &mut List<'_>, estimate: Estimate) {
-    // The conventions have no key for cost. Backends that show a cost read it in dollars.
+    // The conventions have no key for cost. Backends that show a cost expect dollars.
     let currency = list.encoding.prices.currency.clone();
     list.push("hookspan.cost.estimate", Value::DoubleValue(estimate.amount));
     list.text("hookspan.cost.currency", &currency);

@@ -5,15 +5,15 @@ use std::time::Duration;
 /// Waits and intervals of a destination. Only tests make them shorter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
-    /// A batch is sent this long after its first span settled, even if it is not full.
+    /// Time from the settling of the first span in a batch until the batch is sent, even if it is not full.
     pub flush: Duration,
     /// First wait after a failure. Each further wait is twice as long.
     pub backoff: Duration,
-    /// Maximum wait in the beginning.
+    /// Maximum wait for the first failures, up to [`Self::patience`].
     pub backoff_max: Duration,
     /// Maximum wait after [`Self::patience`] failures.
     pub backoff_long: Duration,
-    /// Failures after which a destination counts as away.
+    /// Number of failures in a row after which a destination counts as unreachable.
     pub patience: u32,
     /// First wait before a paused destination gets a batch again. The wait doubles from there.
     pub probe_first: Duration,

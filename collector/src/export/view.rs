@@ -14,7 +14,8 @@ use crate::config::{OpenInference, Profile};
 
 const REDACTED: &str = "__REDACTED__";
 
-/// Adds the attributes that the destination is configured to get, computed from those already in the list.
+/// Adds these attributes if the destination is configured to get them. They are computed from the attributes already in
+/// the list.
 pub(super) fn add(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
     whose(list);
     match list.encoding.openinference {
@@ -54,7 +55,8 @@ fn langfuse_text(list: &mut List<'_>, contents: &[&(&'static str, Content)], bud
     }
 }
 
-/// What lists of traces show and filter by: a name, tags, a person. Backends look for them on spans, not in the resource.
+/// Adds the name, the tags and the person, which backends show in lists of traces and filter by. Backends read these
+/// from spans, not from the resource.
 fn whose(list: &mut List<'_>) {
     let encoding = list.encoding;
     let is_full = encoding.openinference == OpenInference::Full;
@@ -77,13 +79,13 @@ fn whose(list: &mut List<'_>) {
     if encoding.langfuse
         && let Some(project) = project
     {
-        // Otherwise every turn of every project has the same name there.
+        // Without the project, all turns would have the same name in Langfuse.
         let name = format!("{}: {project}", list.span.plain_name);
         list.text("langfuse.trace.name", &name);
     }
 }
 
-/// The folder's name, as the policy for paths lets it out.
+/// The name of the workspace's folder, in the form that the policy for paths allows.
 fn project(list: &List<'_>) -> Option<String> {
     let encoding = list.encoding;
     let name = base_name(list.span.workspace.as_deref()?);

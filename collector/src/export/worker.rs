@@ -25,14 +25,14 @@ use crate::store::export::{
 /// Time for a request in flight when the collector stops. An unfinished request is sent again later.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 
-/// Maximum number of batches that are set aside. One refused batch tells something about the batch; three in a row tell
-/// something about the destination.
+/// Maximum number of refused batches that are set aside. One refused batch may be a problem of the batch; after three
+/// in a row, the destination is the problem.
 const HELD_MAX: u64 = 3;
 
 /// Number of attempts before a batch counts as refused, because a server may fail by chance.
 const FAULTY_ATTEMPTS: u32 = 3;
 
-/// After this many failures in a row, a protocol mismatch counts as certain, and a hint names further causes.
+/// After this many failures in a row, a protocol mismatch counts as certain, and the advice names further causes.
 const CERTAIN_FROM: u32 = 3;
 
 /// Minimum size of a request. A span has at most 48 KiB.
@@ -59,7 +59,7 @@ pub(super) struct Worker {
 pub(super) struct Isolation {
     /// Last `settled.seq` of that batch.
     until: i64,
-    /// Some part of it was accepted.
+    /// Whether some part of that batch was accepted.
     accepted: bool,
 }
 
@@ -184,7 +184,7 @@ impl Worker {
         let (plan, position) = (Arc::clone(&self.plan), position.clone());
         let built =
             self.in_store(move |store| plan.ahead(store, seq, &position, clock::now())).await;
-        // An error will occur again, and be reported, when the request is due.
+        // An error is ignored here. It will occur again, and be reported, when the request is due.
         built.ok().flatten()
     }
 
@@ -300,8 +300,8 @@ impl Worker {
         self.in_store(move |store| store.replace(&whole, &parts, max_bytes, clock::now())).await
     }
 
-    /// Handles a batch that seems to be refused for its content. It is split to find the refused trace. Nothing is
-    /// dropped before the receiver accepts something else, because the receiver may refuse everything.
+    /// Handles a batch whose content seems to be refused. The batch is split to find the refused trace. Nothing is
+    /// dropped until the receiver accepts another part, because the receiver may refuse everything.
     async fn refused(
         &mut self,
         batch: &Batch,
@@ -471,7 +471,7 @@ pub(super) async fn in_store<T: Send + 'static>(
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down, and this task with it.
+            // An error means that the runtime, and this task with it, is shutting down.
             Err(_) => std::future::pending().await,
         },
     }
@@ -481,7 +481,7 @@ const fn range(batch: &Batch) -> (i64, i64) {
     (batch.first_seq, batch.last_seq)
 }
 
-/// Returns once the end was announced, or nobody is left to announce it.
+/// Returns when the shutdown is announced, or when the sender of the announcement no longer exists.
 pub(super) async fn stopped(shutdown: &mut watch::Receiver<bool>) {
     while !*shutdown.borrow_and_update() {
         if shutdown.changed().await.is_err() {

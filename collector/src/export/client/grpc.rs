@@ -1,9 +1,9 @@
 //! OTLP over gRPC: one unary call, framed here.
 //!
-//! tonic carries the connection. Its generated client is not used, because it does not distinguish the server's answer
-//! from failures on the way. It reports a broken connection as the status `Unknown`, like a refusal, and a web page as
-//! `Internal`. It panics if a status has details that are not base64. Here an answer is either a gRPC answer or a
-//! failure.
+//! tonic provides the connection. Its generated client is not used, because that client does not distinguish the
+//! server's answer from a failure of the connection. It reports a broken connection as the status `Unknown`, like a
+//! refusal, and a web page as `Internal`. It panics if a status has details that are not base64. This module returns
+//! either a gRPC answer or a failure of the connection.
 
 use base64::Engine as _;
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -163,7 +163,7 @@ impl Answer {
         }
     }
 
-    /// The status is OK, but the message may say that spans were refused.
+    /// Reads the message of an answer with status OK. The message may say that some spans were refused.
     fn message(&self) -> Outcome {
         let Some((prefix, rest)) = self.body.split_at_checked(PREFIX_BYTES) else {
             return outcome::from_message(&[]);
@@ -177,7 +177,8 @@ impl Answer {
         }
     }
 
-    /// An answer without a gRPC status does not come from a gRPC server, no matter what it contains.
+    /// Judges an answer without a gRPC status. Such an answer does not come from a gRPC server, no matter what it
+    /// contains.
     fn foreign(self) -> Outcome {
         let answer = HttpAnswer {
             status: self.head.status.as_u16(),

@@ -1,4 +1,4 @@
-//! One attempt: bytes to a server, its answer as an [`Outcome`].
+//! One attempt: sends bytes to a server and returns its answer as an [`Outcome`].
 
 mod grpc;
 mod http;

@@ -15,9 +15,9 @@ use crate::config::destination::Connection;
 /// Trusts the system's authorities, certificates signed by the named certificates, and the named certificates
 /// themselves.
 ///
-/// `openssl req -x509` makes a certificate that is its own issuer and may sign others. The usual check rejects such a
-/// certificate for a server. But whoever configures exactly these bytes means exactly this server, and the handshake
-/// proves that the server has the key. So neither issuer nor host name is checked.
+/// `openssl req -x509` makes a certificate that is its own issuer and may sign other certificates. The usual check
+/// rejects such a certificate for a server. But the user has configured exactly these bytes, and the handshake proves
+/// that the server has the matching key. So neither issuer nor host name is checked.
 #[derive(Debug)]
 struct Named {
     certificates: Vec<CertificateDer<'static>>,

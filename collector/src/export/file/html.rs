@@ -1,7 +1,7 @@
 //! Writes one self-contained page: no script, no other file, nothing loaded.
 //!
-//! All text goes through maud, which escapes it. Bars are SVG, so no inline style is needed, and the page's own policy can
-//! forbid everything but its one style sheet.
+//! maud escapes all text. Bars are SVG, so no inline style is needed, and the page's content security policy can forbid
+//! everything except its one style sheet.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -41,7 +41,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Everything up to the first session; `</main></body></html>` closes it.
+/// Everything before the first session. The caller closes it with `</main></body></html>`.
 fn head(selection: &Selection<'_>) -> Markup {
     let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(STYLE));
     let rules = format!(
@@ -135,7 +135,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Thousandths of the width at `ns`.
+    /// Horizontal position of `ns`, in thousandths of the width.
     fn at(self, ns: u64) -> u64 {
         let offset = u128::from(ns.saturating_sub(self.start)) * 1_000;
         u64::try_from(offset / u128::from(self.length)).unwrap_or(1_000).min(1_000)
@@ -202,7 +202,7 @@ fn attribute<'a>(span: &'a Span, key: &str) -> &'a str {
     }
 }
 
-/// Returns one of our own words, or an empty text, as the name of a class.
+/// Returns `kind` as the name of a CSS class if it is one of our own words, otherwise an empty text.
 fn safe_word(kind: &str) -> &'static str {
     hookspan_core::SpanKind::parse(kind).map_or("", hookspan_core::SpanKind::as_str)
 }

@@ -18,7 +18,8 @@ use crate::export::private_names;
 use crate::export::value::base_name;
 use crate::store::whole;
 
-/// Fields with names and words of closed lists. They tell what happened and contain no text that somebody wrote.
+/// Fields that contain names, or words from closed lists. They tell what happened, and contain no text that a person or
+/// a model wrote.
 const PLAIN: [&str; 26] = [
     "hook_event_name",
     "conversation_id",
@@ -119,11 +120,12 @@ fn verbatim(text: &str) -> Body<'_> {
     }
 }
 
-/// The object without written text. Each text is replaced by its length. Numbers, booleans and unknown keys stay.
+/// The object without text that a person or a model wrote. Each such text is replaced by its length. Numbers, booleans
+/// and unknown keys stay.
 fn reduced(text: &str, policy: ContentPolicy) -> Body<'static> {
     let text = text.trim_start_matches('\u{feff}');
-    // Each key is handled separately, so that a number that no double can represent, or endless nesting, affects one
-    // value and not the object.
+    // Each key is handled separately. So a number that no double can represent, or very deep nesting, affects only one
+    // value and not the whole object.
     let Ok(mut map) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else {
         return Body::Text(size(text));
     };
@@ -164,7 +166,7 @@ fn reduce(key: &str, value: Value, policy: ContentPolicy) -> Value {
         Value::Array(items) => {
             Value::Array(items.into_iter().map(|item| reduce(key, item, policy)).collect())
         }
-        // Keys inside an input belong to the tool, which may use any name. So only known words stay.
+        // The keys inside an input are chosen by the tool and may be any text. So only known words stay.
         Value::Object(map) => Value::Object(
             map.into_iter()
                 .map(|(key, value)| {

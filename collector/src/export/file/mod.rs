@@ -1,4 +1,4 @@
-//! Writes sessions to files: the same spans from the same encoder as for a destination, or the raw log.
+//! Writes sessions to files: either spans, with the same encoder as for a destination, or the raw log.
 //!
 //! Everything is written session by session, so that memory contains only one session at a time, even with `--all`.
 

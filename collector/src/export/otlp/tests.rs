@@ -193,7 +193,8 @@ fn the_bytes_are_frozen() {
     assert_eq!((bytes.len(), digest.as_str()), (GOLDEN.0, GOLDEN.1));
 }
 
-/// Length and SHA-256 of the request above. A change here means that a repeat after an upgrade is no longer byte-identical.
+/// Length and SHA-256 of the request above. If they change, a request that is sent again after an upgrade no longer has
+/// the same bytes.
 const GOLDEN: (usize, &str) =
     (2_048, "1f91a8dcdf0504d26fa3cab29124ff5c77bccb14313d68872d3d18f5c258ef1b");
 
@@ -381,7 +382,7 @@ fn lists_of_traces_have_a_name_tags_and_a_person() {
     }));
     let phoenix = Encoding { openinference: OpenInference::Full, ..strict.clone() };
     assert!(lines(&encoded(&phoenix, &root)).iter().any(|line| line.starts_with("tag.tags=")));
-    // A child repeats only the person, and nobody else is told anything.
+    // Child spans contain only the person. Encodings for other backends do not contain it.
     let child = lines(&encoded(&langfuse, &tool()));
     assert!(child.contains(&"user.id=aa11".to_owned()));
     assert!(!child.iter().any(|line| line.starts_with("langfuse.trace.")));

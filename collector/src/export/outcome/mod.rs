@@ -1,4 +1,4 @@
-//! What an answer means for the batch that got it: one table, no state.
+//! Decides what an answer means for the batch that was sent. The decision depends only on the answer.
 
 mod answer;
 mod transport;
@@ -27,9 +27,9 @@ pub(crate) enum Outcome {
     Ok,
     /// The server accepted the request and refused some of its spans.
     Partial {
-        /// Number of refused spans; 0 if it only sent a message.
+        /// Number of refused spans. 0 if the server only sent a message.
         rejected: u64,
-        /// Its words, shortened.
+        /// The server's message, shortened.
         message: String,
     },
     /// Try the same bytes again.
@@ -72,7 +72,7 @@ pub(crate) enum Refusal {
     Config,
     /// Too many bytes: halve.
     TooLarge,
-    /// The server failed on this request: try a few times, then treat it like [`Self::Rejected`].
+    /// The server failed on this request: try a few times, then treat the request like [`Self::Rejected`].
     Faulty,
     /// The server rejects part of the content: find that part and drop it.
     Rejected,
@@ -146,8 +146,9 @@ pub(super) fn from_grpc(status: &tonic::Status) -> Outcome {
         {
             permanent(Refusal::TooLarge, Cause::TooLarge)
         }
-        // Without a delay, the specification allows the batch to be dropped. But servers also answer this when they are
-        // short of memory or limit the rate (Tempo, the Collector's memory limiter), which passes.
+        // If the server names no delay, the specification allows the batch to be dropped. But servers also give this
+        // answer when they are short of memory or limit the rate (Tempo, the Collector's memory limiter). Such a state
+        // passes, so the batch is tried again.
         Code::ResourceExhausted
         | Code::Cancelled
         | Code::DeadlineExceeded

@@ -73,8 +73,8 @@ fn from_io(error: &(dyn StdError + 'static)) -> Option<Cause> {
     })
 }
 
-/// The libraries do not expose the kinds of their errors, so the text must be read. The result decides only about the
-/// advice, and after how many attempts a destination is paused. It never decides about a span.
+/// The libraries do not expose the kinds of their errors, so the error text must be read. The result decides only which
+/// advice is shown, and after how many attempts a destination is paused. It never decides whether a span is dropped.
 fn from_words(text: &str) -> Cause {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if says(&["dns error", "failed to lookup address"]) {

@@ -1,21 +1,22 @@
-//! A histogram whose buckets grow exponentially, as OTLP defines it: bucket `i` at scale `s` holds what is larger than `2^(i/2^s)` and
-//! at most `2^((i+1)/2^s)`.
+//! A histogram with exponentially growing buckets, as OTLP defines it. At scale `s`, bucket `i` counts values greater
+//! than `2^(i/2^s)` and at most `2^((i+1)/2^s)`.
 
 use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::metrics::v1::ExponentialHistogramDataPoint;
 use opentelemetry_proto::tonic::metrics::v1::exponential_histogram_data_point::Buckets;
 
-/// Maximum number of buckets, the default of OpenTelemetry's SDKs. When a value does not fit, neighbours are merged.
+/// Maximum number of buckets: the default of OpenTelemetry's SDKs. If a value does not fit, neighbouring buckets are
+/// merged.
 const BUCKETS_MAX: i32 = 160;
 
-/// First scale. A bucket there is 0.3 % wide, and Prometheus has no finer one.
+/// The scale of a new histogram. Its buckets are 0.3 % wide. Prometheus supports no finer scale.
 const SCALE_MAX: i32 = 8;
 
-/// Fraction bits of a double.
+/// The bits of a double that hold the fraction.
 const FRACTION: u64 = (1 << 52) - 1;
 
-/// Counts of values that are not negative.
+/// An exponential histogram of values that are not negative.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Exponential {
     scale: Option<i32>,
@@ -26,7 +27,7 @@ pub(super) struct Exponential {
 }
 
 impl Exponential {
-    /// Counts a value. Negative values count as zero, and what is no number does not count.
+    /// Counts a value. A negative value counts as zero. Infinity and NaN are ignored.
     pub(super) fn record(&mut self, value: f64) {
         if !value.is_finite() {
             return;
@@ -37,7 +38,7 @@ impl Exponential {
             Some((min, max)) => (min.min(value), max.max(value)),
             None => (value, value),
         });
-        // A subnormal number is as good as zero.
+        // A subnormal number counts as zero: no measured value is that small.
         if value < f64::MIN_POSITIVE {
             self.zeros += 1;
             return;
@@ -103,7 +104,7 @@ fn bucket(value: f64, scale: i32) -> i32 {
     let parts = f64::from(1_i32 << scale);
     #[expect(clippy::cast_possible_truncation, reason = "at most 1,024 times 256")]
     let part = (value.log2() * parts).ceil() as i32 - 1;
-    // Rounding must not move a value over the edges that are exact.
+    // The logarithm is rounded. Clamping keeps a value between the two powers of two that enclose it.
     part.clamp(exponent << scale, ((exponent + 1) << scale) - 1)
 }
 
@@ -119,7 +120,7 @@ mod tests {
         all
     }
 
-    /// Lower (excluded) and upper (included) edge of a bucket.
+    /// Lower edge (excluded) and upper edge (included) of a bucket.
     fn edges(index: i32, scale: i32) -> (f64, f64) {
         let base = 2_f64.powf(2_f64.powi(-scale));
         (base.powi(index), base.powi(index + 1))

@@ -1,4 +1,4 @@
-//! What a settled span adds to which series. A pure function: it reads no clock and no store.
+//! Adds settled spans to series. A pure function: it reads no clock and no store.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,17 +12,17 @@ use crate::export::otlp::Encoding;
 use crate::export::private_names;
 use crate::prices;
 
-/// Combinations of attributes that a metric may have. More of them count together, as OpenTelemetry's SDKs do. A request with all of
-/// them stays below 2 MiB, and gRPC servers take 4.
+/// Maximum number of series (combinations of attributes) per metric. Further combinations are counted in one common
+/// series, as OpenTelemetry's SDKs do. With this number, a request stays below 2 MiB; gRPC servers accept 4 MiB.
 pub(super) const SERIES_MAX: usize = 250;
 
-/// Exemplars of a point: the largest values since the last request.
+/// Maximum number of exemplars per point. The largest values since the last request are kept.
 const EXEMPLARS_MAX: usize = 4;
 
-/// Characters of an attribute.
+/// Maximum number of characters in the text of an attribute.
 const TEXT_MAX_CHARS: usize = 128;
 
-/// The makers' names of the models that a release knows.
+/// The makers' names of the models that this release knows. The prices in the list are not used here.
 static MODELS: LazyLock<Prices> = LazyLock::new(|| prices::with_public(Prices::default()));
 
 /// The metrics that spans add to.
@@ -107,7 +107,8 @@ pub(super) enum Point {
 /// Sorted by key, unique.
 pub(super) type Attributes = Vec<(&'static str, String)>;
 
-/// The key of all series beyond the limit together, as OpenTelemetry's SDKs name it. Its value is a boolean there.
+/// Attribute of the common series beyond [`SERIES_MAX`], named as in OpenTelemetry's SDKs. In a request its value is a
+/// boolean.
 pub(super) const OVERFLOW: &str = "otel.metric.overflow";
 
 /// Series by metric and attributes.
@@ -116,11 +117,11 @@ pub(super) struct Series {
     pub(super) points: BTreeMap<Metric, BTreeMap<Attributes, Point>>,
 }
 
-/// What of a span may be told, and how.
+/// What a destination may learn about a span, and in which form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules<'a> {
     pub(super) encoding: &'a Encoding,
-    /// The destination also gets this span, so an exemplar leads somewhere.
+    /// Whether the destination also gets this span. Only then may an exemplar refer to it.
     pub(super) is_sent: bool,
 }
 
@@ -155,7 +156,7 @@ impl Series {
         self.tokens(told);
     }
 
-    /// Exactly one span of a turn carries its tokens.
+    /// Adds the span's tokens. Only one span of a turn has token attributes, so nothing is counted twice.
     fn tokens(&mut self, told: Told<'_>) {
         let count = |key: &str| {
             let count = told.span.number(key).filter(|count| *count >= 0.0);
@@ -210,7 +211,7 @@ impl Series {
         }
     }
 
-    /// Forgets the exemplars: each request brings those since the last one.
+    /// Removes the exemplars, because each request contains only those since the previous request.
     pub(super) fn forget_exemplars(&mut self) {
         for point in self.points.values_mut().flat_map(BTreeMap::values_mut) {
             if let Point::Histogram(_, exemplars) = point {
@@ -310,13 +311,13 @@ impl Told<'_> {
         }
     }
 
-    /// The text as the destination's policy lets a span tell it.
+    /// The text in the form that the destination's policy allows.
     fn allowed(&self, key: &str, text: &str) -> String {
         let encoding = self.rules.encoding;
         let found = self.span.attributes.iter().find(|attribute| attribute.key == key);
         let is_detail = found.is_some_and(|attribute| attribute.class != Class::Plain);
         let text = match encoding.content {
-            // The tool's name of an MCP call reveals the server.
+            // The name of an MCP tool would reveal the server.
             ContentPolicy::Off if is_detail => "mcp".into(),
             ContentPolicy::Off => private_names::attribute(key, text).unwrap_or_default(),
             ContentPolicy::Metadata | ContentPolicy::Full => text.into(),

@@ -1,8 +1,10 @@
-//! Metrics for a destination that asks for them: what settled spans add up to, and hookspan's own state.
+//! Metrics for a destination that is configured to get them: sums and histograms over settled spans, and hookspan's own
+//! state.
 //!
-//! Each destination has its own place in the queue of settled spans. A request is stored before its first attempt, and the place moves
-//! when the request is done. Until then nothing further is built for a receiver that takes differences: what settles meanwhile is counted
-//! by the next request, so an outage loses nothing and needs no room.
+//! Each destination has its own position in the queue of settled spans. A request is stored before its first attempt,
+//! and the position moves when the request is done. For a receiver of differences, no further request is built until
+//! then. Spans that settle in the meantime are counted by the next request. So during an outage no span is lost, and
+//! only one request is stored.
 
 mod exponential;
 mod fold;
@@ -11,7 +13,7 @@ mod worker;
 
 pub(super) use worker::spawn;
 
-/// The request that counts `spans`, for the checks of its form.
+/// A request that counts `spans`, for tests of its format.
 #[cfg(test)]
 pub(super) fn sample<'a>(
     encoding: &super::otlp::Encoding,

@@ -1,4 +1,4 @@
-//! Writes series and the state of hookspan itself as an OTLP request. A pure function.
+//! Writes series and hookspan's own state as an OTLP request. A pure function.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,17 @@ use crate::config::destination::Temporality;
 use crate::export::strict;
 use crate::export::value::key_value;
 
-/// The state of hookspan and of one destination at a moment. The destination's own state only: names of others are nobody's business.
+/// hookspan's own state and the state of one destination, at one time. Other destinations are left out, because a
+/// receiver must not learn their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Own {
-    /// Counters that never fall, by metric and by the value of its attribute.
+    /// Counters, which never decrease, by metric and by the value of its attribute.
     pub(super) sums: BTreeMap<(&'static str, String), u64>,
-    /// Values of the moment.
+    /// Current values by metric.
     pub(super) gauges: BTreeMap<&'static str, u64>,
 }
 
-/// Unit, description and the attribute of hookspan's own metrics.
+/// Name, unit, description and attribute of hookspan's own metrics.
 pub(super) const OWN: [(&str, &str, &str, Option<&str>); 6] = [
     ("hookspan.export.backlog", "{span}", "Spans that wait for this destination.", None),
     (
@@ -42,7 +43,7 @@ pub(super) const OWN: [(&str, &str, &str, Option<&str>); 6] = [
     ("hookspan.store.size", "By", "Size of the database.", None),
 ];
 
-/// From when to when the sums of a request count, and how.
+/// The period over which the sums of a request count, and their temporality.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Period {
     pub(super) temporality: Temporality,
@@ -59,7 +60,7 @@ impl Period {
     }
 }
 
-/// The request and its number of points. `before` holds the sums of hookspan itself at the start of the period.
+/// Returns the request and its number of points. `before` contains hookspan's own sums at the start of the period.
 pub(super) fn request(
     resource: Resource,
     series: &Series,

@@ -1,4 +1,4 @@
-//! One destination's loop: count, store, send, record.
+//! The loop that sends metrics to one destination: count, store, send, record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,13 +25,14 @@ use crate::store::export::{
     DestinationState, ExportStore, PointsPosition, Setback, StartAt, StoredPoints,
 };
 
-/// Spans that ended before this are not counted: an import of last month is not what happens now, and receivers refuse old points.
+/// Maximum age of a counted span, in nanoseconds: one day. Older spans come from an import. They would distort the
+/// current numbers, and receivers refuse points that are much older.
 const AGE_MAX_NS: i64 = 86_400_000_000_000;
 
-/// Spans counted in one transaction's reading. More wait for the next request, which follows at once.
+/// Maximum number of spans that one request counts. If more spans wait, the next request follows at once.
 const SPANS_MAX: usize = 50_000;
 
-/// Attempts before a request counts as refused: a server may fail by chance.
+/// Number of attempts before a request counts as refused, because a server may fail by chance.
 const FAULTY_ATTEMPTS: u32 = 3;
 
 /// Time that a request in flight gets when the collector stops.
@@ -40,7 +41,8 @@ const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 /// Wait before the database is tried again.
 const STORE_WAIT: Duration = Duration::from_secs(1);
 
-/// Sends metrics to `destination` until the end. Without `metrics` in its settings nothing is sent. `retry` tries at once.
+/// Sends metrics to `destination` until the collector stops. Returns at once if the destination gets no metrics. A
+/// notice on `retry` ends a wait and sends at once.
 pub(in crate::export) async fn spawn(
     database: PathBuf,
     destination: Arc<Destination>,
@@ -49,7 +51,7 @@ pub(in crate::export) async fn spawn(
     mut shutdown: watch::Receiver<bool>,
 ) {
     let Some(metrics) = destination.metrics.clone() else { return };
-    // The worker of spans says why a destination cannot be used.
+    // The worker that sends spans reports why the destination cannot be used.
     let Ok(client) = Client::for_metrics(&metrics.connection) else { return };
     let store = loop {
         let (path, name, identity) =
@@ -92,7 +94,7 @@ struct Worker {
     shutdown: watch::Receiver<bool>,
 }
 
-/// What is to be done next.
+/// The next thing to do.
 #[derive(Debug)]
 enum Step {
     Send(Box<(StoredPoints, PointsPosition)>),
@@ -135,7 +137,7 @@ impl Worker {
         .await
     }
 
-    /// The outcome; `None` if the collector stops first.
+    /// Sends a request. Returns `None` if the collector stops before the answer arrives.
     async fn send(&self, body: Vec<u8>) -> Option<Outcome> {
         let mut shutdown = self.shutdown.clone();
         tokio::select! {
@@ -147,7 +149,7 @@ impl Worker {
         }
     }
 
-    /// Records an outcome. Returns the wait until the next look.
+    /// Records an outcome. Returns how long to wait before the next step.
     async fn settle(
         &self,
         request: StoredPoints,
@@ -189,7 +191,7 @@ impl Worker {
         }
     }
 
-    /// `rejected`: points of it that were refused; `None`: all of them.
+    /// Records that a request is done. `rejected` is the number of refused points; `None` means all of them.
     async fn finish(
         &self,
         request: StoredPoints,
@@ -252,17 +254,17 @@ fn trouble(suspicion: &Suspicion, error: &rusqlite::Error) -> Duration {
 pub(super) struct Reporter {
     plan: Plan,
     temporality: Temporality,
-    /// A random id of this run.
+    /// A random id of this collector run. It replaces the installation's id at `content = "off"`.
     instance: String,
-    /// Sums since the start, where the receiver takes sums since a start.
+    /// The sums since the start of the collector. Used only if the receiver takes cumulative sums.
     series: Series,
-    /// Up to where the queue is counted in `series`; `None` before the first look.
+    /// Position in the queue up to which spans are counted in `series`. `None` until the queue was first read.
     folded: Option<i64>,
-    /// Since when `series` counts.
+    /// The time from which `series` counts.
     since: Timestamp,
-    /// The own state at the beginning of the period of the next request; `None` before the first look.
+    /// hookspan's own state at the beginning of the next request's period. `None` until it was first read.
     before: Option<Own>,
-    /// More spans wait than one request counts.
+    /// Whether more spans wait than one request counts.
     has_more: bool,
 }
 
@@ -299,7 +301,7 @@ impl Reporter {
         if left > 0 && !at_once {
             return Ok(Step::Wait(Duration::from_nanos(left)));
         }
-        // A stored request of sums since the start need not be sent: a later one contains its values.
+        // A stored request with cumulative sums need not be sent again, because a later request contains its values.
         let again = position.stored.clone().filter(|_| self.temporality == Temporality::Delta);
         let request = match again {
             Some(request) => request,
@@ -312,7 +314,7 @@ impl Reporter {
         Ok(Step::Send(Box::new((request, position))))
     }
 
-    /// The next request, and how many spans were too old for it.
+    /// Builds the next request. Returns it with the number of spans that were too old.
     pub(super) fn build(
         &mut self,
         store: &ExportStore,

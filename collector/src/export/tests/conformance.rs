@@ -20,7 +20,7 @@ use crate::export::resource::ResourceBase;
 use crate::export::series;
 use crate::redaction::Redaction;
 
-/// The project's folder. A user who cannot read the checkout is told where a copy is.
+/// The project's folder. If tests run as a user who cannot read the checkout, an environment variable names a copy.
 fn root() -> PathBuf {
     let checkout = || Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
     std::env::var_os("HOOKSPAN_E2E_PROJECT").map_or_else(checkout, PathBuf::from)
@@ -251,7 +251,7 @@ fn every_span_of_every_stream_is_as_the_conventions_say() {
     }
 }
 
-/// What of a metric contradicts the schema.
+/// Everything about a metric that contradicts the schema.
 fn metric_faults(schema: &Json, metric: &Metric) -> Vec<String> {
     let rules = &schema["metrics"][&metric.name];
     let Some(Data::ExponentialHistogram(histogram)) = &metric.data else {

@@ -1,5 +1,5 @@
-//! The fault table: each fault of a receiver, and the resulting state of the destination. No row loses a span, whether
-//! or not the receiver accepted something before. Once the receiver is repaired, everything arrives.
+//! The fault table: each fault of a receiver, and the resulting state of the destination. In no row is a span lost,
+//! whether or not the receiver accepted something before. Once the receiver works again, everything arrives.
 
 use std::sync::{Arc, Mutex};
 
@@ -170,7 +170,7 @@ async fn port(port: Port) -> u16 {
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut buffer = [0; 65_536];
-            // The peer may be gone, which is what these tests are about.
+            // The other side may have closed the connection; these tests provoke that.
             drop(socket.read(&mut buffer).await);
             if let Port::Says(bytes) = port {
                 drop(socket.write_all(bytes).await);

@@ -1,4 +1,4 @@
-//! Metrics against a receiver that decodes them, and misbehaves on request.
+//! Tests the export of metrics with a receiver that decodes them and can misbehave.
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::metrics::v1::{
@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use super::sink::Seen;
 use super::*;
 
-/// Metrics once an hour, so that only a person's wish sends any.
+/// The interval is one hour, so that metrics are sent only when the test asks for them.
 const ON: &str = "metrics = true\nmetrics_interval = '1h'";
 
 fn metrics(seen: &Seen) -> Vec<Metric> {
@@ -48,7 +48,7 @@ async fn reported(exporters: &Exporters, world: &World, sink: &Sink, count: usiz
     eventually(answered, || format!("{:?}", row())).await;
 }
 
-/// Exporters whose place in the queue is known to be at its present end.
+/// Starts exporters, and waits until their position is at the end of the queue.
 async fn started(world: &World, destination: Destination) -> Exporters {
     let exporters = world.export(vec![destination]);
     eventually(|| world.row_of("test").is_some_and(|row| row.metrics.is_some()), String::new).await;
@@ -138,7 +138,8 @@ async fn sums_since_the_start_grow_and_keep_their_start() {
     exporters.shutdown().await;
 }
 
-/// What a failed request would have told arrives: with the same bytes where they are differences, with newer sums otherwise.
+/// Checks that the values of a failed request arrive later. Differences are sent again with the same bytes; cumulative
+/// sums are contained in the next request.
 async fn nothing_is_lost_behind(answer: Answer, protocol: &str, temporality: &str) {
     let world = World::new();
     let sink = Sink::answering(&[]).await;
@@ -205,7 +206,7 @@ async fn refused_points_are_counted() {
     world.settle(1);
     reported(&exporters, &world, &sink, 1).await;
     assert_eq!(world.row("test").metrics.unwrap().lost, 2);
-    // It accepts others, so a refusal is about this request.
+    // The receiver accepts other requests, so the refusal concerns this request only.
     reported(&exporters, &world, &sink, 2).await;
     eventually(|| world.row("test").metrics.unwrap().lost > 2, String::new).await;
     assert_eq!(world.row("test").metrics.unwrap().state, "ok");
@@ -247,7 +248,7 @@ async fn a_restart_sends_the_stored_request_and_goes_on_from_there() {
     assert_eq!(seen[0].body, seen[1].body);
     assert_eq!(tools(&seen[2]).unwrap().0.count, 2);
     exporters.shutdown().await;
-    // Without `metrics` the place in the queue is forgotten.
+    // Without `metrics`, the position in the queue is deleted.
     let exporters = world.export(vec![destination(&sink, "http/protobuf", "")]);
     eventually(|| world.row("test").metrics.is_none(), String::new).await;
     exporters.shutdown().await;

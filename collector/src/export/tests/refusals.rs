@@ -66,7 +66,7 @@ async fn a_size_that_was_refused_is_remembered() {
         || sink.seen().iter().filter(|seen| matches!(seen.answer, Answer::Http(413, _))).count();
     let (first, sent) = (refused(), sink.seen().len());
     assert!(first > 0);
-    // After a restart, the collector still knows it.
+    // The collector still knows the maximum size after a restart.
     exporters.shutdown().await;
     let _again = world.export(vec![destination(&sink, "http/protobuf", "")]);
     world.settle_with(512, fat);

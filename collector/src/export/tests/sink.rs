@@ -69,7 +69,7 @@ pub(super) struct Sink {
 struct Inner {
     /// Answers to give in this order. After them, `rule` decides.
     next: Mutex<VecDeque<Answer>>,
-    /// Answers to requests of metrics in order; then yes.
+    /// Answers to requests with metrics, in this order. After them, every request is accepted.
     next_metrics: Mutex<VecDeque<Answer>>,
     rule: Box<Rule>,
     seen: Mutex<Vec<Seen>>,
@@ -105,7 +105,7 @@ impl Sink {
         Self { port, inner }
     }
 
-    /// A sink behind TLS that says yes.
+    /// A sink behind TLS that accepts everything.
     pub(super) async fn behind(tls: impl Listener<Addr = SocketAddr>) -> Self {
         let port = tls.local_addr().unwrap().port();
         let (inner, router) = Self::router(&[], |_| Answer::Ok);
@@ -133,21 +133,21 @@ impl Sink {
         (inner, router)
     }
 
-    /// Requests of spans.
+    /// Requests with spans.
     pub(super) fn seen(&self) -> Vec<Seen> {
         let mut all = self.inner.seen.lock().unwrap().clone();
         all.retain(|seen| !seen.is_metrics);
         all
     }
 
-    /// Requests of metrics.
+    /// Requests with metrics.
     pub(in crate::export) fn metrics(&self) -> Vec<Seen> {
         let mut all = self.inner.seen.lock().unwrap().clone();
         all.retain(|seen| seen.is_metrics);
         all
     }
 
-    /// Answers the next requests of metrics so.
+    /// Sets the answers to the next requests with metrics.
     pub(in crate::export) fn answer_metrics(&self, answers: &[Answer]) {
         self.inner.next_metrics.lock().unwrap().extend(answers.iter().cloned());
     }
@@ -252,7 +252,7 @@ fn page(
     response
 }
 
-/// Like grpc-go, it answers a gzip request with gzip, whether or not the client asked for it.
+/// Like grpc-go, the sink answers a gzip request with gzip, whether or not the client asked for gzip.
 fn success(is_grpc: bool, gzip: bool, rejected: i64) -> Response {
     let part = ExportTracePartialSuccess {
         rejected_spans: rejected,
