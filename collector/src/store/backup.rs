@@ -26,7 +26,7 @@ pub(crate) enum BackupError {
     Io {
         /// The copy.
         path: std::path::PathBuf,
-        /// What came back.
+        /// The error of the file system.
         source: io::Error,
     },
     /// SQLite refused.
@@ -34,7 +34,7 @@ pub(crate) enum BackupError {
     Sqlite {
         /// The copy.
         path: std::path::PathBuf,
-        /// What came back.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

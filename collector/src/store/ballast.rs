@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dirs::create_private;
 
-/// Bytes reserved.
+/// Size of the reserve in bytes: 32 MiB.
 pub(crate) const BALLAST_BYTES: u64 = 32 << 20;
 /// Bytes that must be free before the reserve is made. Otherwise the reserve itself could fill the disk.
 const FREE_BYTES: u64 = 4 * BALLAST_BYTES;

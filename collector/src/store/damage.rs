@@ -9,8 +9,8 @@ pub(crate) fn is_suspected(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Passes on that SQLite reported damage. Sending is cheap and never waits. By default (in commands and tests) nobody
-/// receives it.
+/// Forwards SQLite's reports of damage. Sending is cheap and never waits. By default (in commands and tests) there is
+/// no receiver.
 #[derive(Clone, Debug, Default)]
 pub struct Suspicion(Option<Sender<()>>);
 

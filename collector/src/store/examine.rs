@@ -52,7 +52,7 @@ impl std::fmt::Debug for Ended {
 }
 
 impl Ending {
-    /// Ends it, now and from now on.
+    /// Ends the running examination and all later ones.
     pub(crate) fn end(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.ended = true;

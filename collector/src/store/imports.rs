@@ -11,7 +11,7 @@ pub(crate) struct Run {
     pub counts: ImportCounts,
     /// Whether it is finished.
     pub done: bool,
-    /// Why it could not be.
+    /// Why it could not be finished.
     pub error: Option<String>,
 }
 

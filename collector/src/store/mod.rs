@@ -1,4 +1,4 @@
-//! SQLite. SQL stands only here and in `migrations/`.
+//! The SQLite database. SQL occurs only here and in `migrations/`.
 //!
 //! One connection writes ([`open::writer`], owned by the engine). Any number of short readers read ([`open::Readers`]).
 //! Only [`rows`] knows how a core value is stored in a row. Only [`cursor`] reads another program's database.

@@ -74,7 +74,7 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, OpenError> {
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(sqlite)?;
     }
     durable(&db, path)?;
-    // Otherwise SQLite may plan a statement again for each value that it is compared with.
+    // Without this option, SQLite may plan a statement again for each new parameter value.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite)?;
     migrate(&mut db, version).map_err(sqlite)?;
     db.set_prepared_statement_cache_capacity(64);

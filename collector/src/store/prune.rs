@@ -34,7 +34,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// These sessions.
+    /// A selection of these sessions.
     #[must_use]
     pub fn sessions(roots: &[String]) -> Self {
         Self { sessions: roots.to_vec(), ..Self::default() }
@@ -67,8 +67,8 @@ pub(crate) fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Re
     Ok(Selection::default())
 }
 
-/// The next things that are older than a time: first unowned hooks and conversations, then sessions by their last
-/// event.
+/// The next part of the data that is older than a time: first unowned hooks and conversations, then sessions by their
+/// last event.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -84,7 +84,7 @@ pub(crate) fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Se
     Ok(found)
 }
 
-/// How much is older than a time. The counts are those that a complete deletion would report.
+/// Counts what is older than a time. A deletion of all of it would report the same numbers.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.

@@ -202,8 +202,8 @@ pub(crate) fn opened(db: &Connection) -> rusqlite::Result<Option<(String, u64, i
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn totals(db: &Connection, from_ns: i64) -> rusqlite::Result<Totals> {
-    // Sessions without activity since `from_ns` have no such turn, so the index on the last activity skips most of the
-    // table.
+    // A session without activity since `from_ns` has no such turn. So the index on the last activity can be used to
+    // skip most sessions.
     db.prepare_cached(
         "SELECT count(*), total(t.ended_ns - t.started_ns), total(t.errors),
                 sum(t.input), sum(t.output), sum(t.cache_read), sum(t.cache_write)

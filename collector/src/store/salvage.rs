@@ -20,11 +20,11 @@ use super::write::{
 };
 use crate::dirs::{StateDir, open_private, write_private};
 
-/// Hooks of a batch, about.
+/// Approximate number of hooks in a batch.
 const ROWS: usize = 1_000;
 /// Number of hook numbers read at a time. It limits by how much large hooks can exceed [`BYTES`].
 const STEP: i64 = 50;
-/// Bytes of a batch, about.
+/// Approximate size of a batch in bytes.
 const BYTES: usize = 8 << 20;
 /// If the file does not tell its highest number, this many numbers after the last readable hook are tried one by one.
 const BEYOND: i64 = 100_000;
@@ -37,7 +37,7 @@ const PREFIX: &str = "damaged-";
 /// The result of salvaging a damaged database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Hooks taken over.
+    /// Number of hooks copied to the new database.
     pub(crate) hooks: u64,
     /// Upper bound of the hooks that could not be read, since some numbers may never have been used. `None` if the file
     /// does not tell its highest number.
@@ -188,7 +188,7 @@ pub(crate) struct Salvage {
     failed: Vec<Range<i64>>,
     /// Whether this is the second pass, over numbers that failed at first.
     again: bool,
-    /// An error that is no damage.
+    /// An error that may pass and does not mean damage.
     passing: Option<String>,
     /// While reads fail: how many numbers have passed since the last hook that could be read.
     silence: i64,
@@ -239,7 +239,7 @@ impl Salvage {
         self.end = last("raw_hook").max(last("payload"));
         let packs = "SELECT count(*) FROM pragma_table_info('raw_hook') WHERE name = 'body_start'";
         let packs = db.query_row(packs, [], |row| row.get::<_, i64>(0));
-        // If the place in the pack were left out, the body would be that of another hook.
+        // Without the position in the pack, the body of another hook would be read.
         let (columns, tables) = match packs.unwrap_or_else(|error| self.note(&error).unwrap_or(1)) {
             0 => (HOOK_COLUMNS_ALONE, HOOK_TABLES_ALONE),
             _ => (HOOK_COLUMNS, HOOK_TABLES),
@@ -257,7 +257,7 @@ impl Salvage {
             Ok(_) => Connection::open_with_flags(self.path(), flags)
                 .map_err(|error| self.note::<()>(&error))
                 .ok(),
-            // Its log alone was moved here.
+            // Only the log was moved here.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 self.passing = Some(error.to_string());
@@ -266,7 +266,7 @@ impl Salvage {
         }
     }
 
-    /// Notes an error after which a second attempt may succeed.
+    /// Records an error after which a second attempt may succeed.
     fn note<T>(&mut self, error: &rusqlite::Error) -> Option<T> {
         if may_pass(error) {
             self.passing.get_or_insert_with(|| error.to_string());

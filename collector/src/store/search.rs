@@ -38,7 +38,7 @@ const UNCLEAN: &str = "unclean";
 /// One text of one span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Doc {
-    /// Place in the index; grows.
+    /// Row in the index. Newer texts have greater numbers.
     pub id: i64,
     /// Root conversation.
     pub root: String,
@@ -187,7 +187,7 @@ impl Index {
     /// # Errors
     /// Returns SQLite's error if the index cannot be read or written.
     pub(crate) fn roots(&self) -> rusqlite::Result<Vec<String>> {
-        // Steps from root to root in the index. The time does not depend on the number of texts.
+        // Reads only the first row of each root in the index. So the time does not depend on the number of texts.
         let mut next = self.db.prepare_cached("SELECT min(root) FROM doc WHERE root > ?1")?;
         let mut roots: Vec<String> = Vec::new();
         while let Some(root) =
@@ -319,9 +319,9 @@ pub(crate) fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String
 pub(crate) enum Table {
     /// Whole words.
     Words,
-    /// Beginnings of words, of two letters: too short for [`Self::Grams`].
+    /// The first two letters of words, for words that are too short for [`Self::Grams`].
     Beginnings,
-    /// Three letters each.
+    /// All sequences of three letters.
     Grams,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct DestinationRow {
     pub lost: Vec<(String, u64)>,
     /// The last loss.
     pub last_loss: Option<LastLoss>,
-    /// Its metrics, if it is sent any.
+    /// The state of its metrics, if it gets metrics.
     pub metrics: Option<PointsRow>,
 }
 
@@ -61,7 +61,7 @@ impl DestinationRow {
         self.state != "off" && self.last_loss.as_ref().is_some_and(|loss| since(loss) < LOSING_NS)
     }
 
-    /// The same as pages show it.
+    /// The same state, as pages show it.
     #[must_use]
     pub(crate) fn health(self, endpoint_host: String, now: Timestamp) -> DestinationHealth {
         DestinationHealth {
@@ -82,7 +82,7 @@ impl DestinationRow {
 }
 
 impl PointsRow {
-    /// The same as pages show it.
+    /// The same state, as pages show it.
     fn health(self) -> MetricsHealth {
         MetricsHealth {
             state: self.state,
@@ -125,7 +125,7 @@ pub(crate) fn destinations(db: &Connection) -> rusqlite::Result<Vec<DestinationR
         )?
         .query_map([], |row| {
             let (acked, built): (i64, i64) = (row.get(4)?, row.get(6)?);
-            // Places in the queue have no gaps, so a difference is a count.
+            // The numbers in the queue have no gaps, so the difference of two numbers is a count.
             let queued = match row.get::<_, Option<i64>>(10)? {
                 Some(stored) => head.saturating_sub(built).max(0).saturating_add(stored),
                 None => head.saturating_sub(acked),

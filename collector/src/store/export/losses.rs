@@ -51,7 +51,8 @@ fn insert(
     .map(drop)
 }
 
-/// Merges only adjacent whole ranges, or consecutive parts of ranges. What a row says about each span then stays true.
+/// Adds a loss to the last row. Only adjacent whole ranges, or consecutive parts of ranges, are merged, so that the row
+/// stays true for each span.
 fn extend_last(
     tx: &Transaction<'_>,
     destination: &str,
@@ -81,7 +82,7 @@ fn extend_last(
     Ok(true)
 }
 
-/// Replaces the oldest rows by one row per reason, without places and text. The sums stay the same.
+/// Replaces the oldest rows by one row per reason, without sequence numbers and text. The sums stay the same.
 fn compact(tx: &Transaction<'_>, destination: &str) -> rusqlite::Result<()> {
     let rows: i64 = tx
         .prepare_cached("SELECT count(*) FROM export_loss WHERE destination = ?1")?
@@ -92,7 +93,8 @@ fn compact(tx: &Transaction<'_>, destination: &str) -> rusqlite::Result<()> {
     let old = "destination = ?1 AND rowid NOT IN
         (SELECT rowid FROM export_loss WHERE destination = ?1 ORDER BY rowid DESC LIMIT ?2)";
     let kept = params![destination, signed(ROWS_KEPT)];
-    // The oldest row of each reason takes in the others, so that the newest row of the destination remains.
+    // The oldest row of each reason is kept and gets the sum of the others. So the newest row of the destination is not
+    // changed.
     tx.execute(
         &format!(
             "UPDATE export_loss SET first_seq = 0, last_seq = -1, detail = '',
@@ -160,7 +162,7 @@ mod tests {
         assert_eq!(rows(&db, "a"), [(1, 50, 50, "overflow".to_owned())]);
         assert_eq!(rows(&db, "b").len(), 50, "what lies between them was not lost");
         add(&mut db, "a", &[loss(51, 60, 4, Partial), loss(70, 79, 4, Partial)]);
-        // The spans were sent again and refused again, so the same places occur a second time.
+        // The spans were sent again and refused again, so the same sequence numbers occur a second time.
         add(&mut db, "a", &[loss(51, 60, 4, Partial)]);
         let parts = [(51, 79, 8), (51, 60, 4)].map(|(a, b, n)| (a, b, n, "partial".to_owned()));
         assert_eq!(rows(&db, "a")[1..], parts);

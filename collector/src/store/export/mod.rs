@@ -1,10 +1,10 @@
 //! The export state of each destination: position, stored batches and losses.
 //!
-//! This state is written over a connection of its own, not the engine's, which writes everything derived from hooks.
+//! Exporters write this state over their own connections. The engine's connection writes everything derived from hooks.
 //! The engine's transactions must neither grow by a destination's batch nor wait for a destination. Only exporters
-//! write the `export_*` tables, and a rebuild does not change them. SQLite's lock puts an exporter's few short
-//! transactions (one per request) in order with the engine's. So each table has one writer: the engine for what hooks
-//! say, and one exporter per destination for what was sent. If the lock is held for long, an exporter fails and tries
+//! write the `export_*` tables, and a rebuild does not change these tables. So each row has one writer: the engine for
+//! data from hooks, and one exporter per destination for the export state. SQLite's lock serialises an exporter's short
+//! transactions (one per request) with those of the engine. If the lock is held for long, an exporter fails and tries
 //! again. The engine waits for at most one small commit.
 
 mod control;
@@ -32,7 +32,7 @@ pub(crate) use types::{
 /// Replaces a receiver's answer that may have quoted a deleted session.
 pub(crate) const ANSWER_DELETED: &str = "the receiver's answer was deleted together with a session";
 
-/// The first place of a batch, for events that concern no batch.
+/// Used instead of the first number of a batch, for events that concern no batch.
 const NO_BATCH: i64 = -1;
 
 /// How long an exporter waits for the lock. A busy engine may take the lock many times in between, and exporters are in
@@ -44,8 +44,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct ExportStore {
     db: Connection,
     destination: String,
-    /// Hash of the configured connection. It shows whether the name now belongs to another receiver, which has accepted
-    /// nothing yet.
+    /// Hash of the configured connection. If the hash changes, the name now belongs to another receiver, which has not
+    /// accepted anything yet.
     connection: String,
 }
 
@@ -494,7 +494,7 @@ fn delete(tx: &Transaction<'_>, destination: &str, first_seq: i64) -> rusqlite::
     Ok(deleted > 0)
 }
 
-/// Notes that batches up to `seq` were built, and that everything before the oldest stored batch is done.
+/// Records that batches up to `seq` were built, and that everything before the oldest stored batch is done.
 fn advance(tx: &Transaction<'_>, destination: &str, seq: i64) -> rusqlite::Result<()> {
     tx.prepare_cached(
         "UPDATE export_position SET
@@ -508,8 +508,9 @@ fn advance(tx: &Transaction<'_>, destination: &str, seq: i64) -> rusqlite::Resul
     Ok(())
 }
 
-/// The receiver has accepted a request, so it refused the batches set aside for their content. A refusal while the
-/// receiver accepted nothing proves nothing: such a batch gets another chance.
+/// Decides about batches that were set aside, after the receiver has accepted a request. Batches that it refused while
+/// it accepted others were refused for their content. Batches that it refused while it accepted nothing are tried
+/// again.
 fn decide_held(
     tx: &Transaction<'_>,
     destination: &str,

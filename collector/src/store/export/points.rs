@@ -1,4 +1,5 @@
-//! Requests of metrics: a place in the queue of settled spans per destination, and the request that is being sent.
+//! The metrics part of the export state: for each destination, the position in the queue of settled spans and the
+//! request that is being sent.
 
 use std::path::Path;
 
@@ -9,12 +10,12 @@ use super::types::{DestinationState, Setback};
 use super::{ANSWER_DELETED, BUSY_TIMEOUT, ExportStore, head, rows, signed};
 use crate::store::open::{self, OpenError};
 
-/// Where the metrics of a destination stand.
+/// The position and the state of a destination's metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PointsPosition {
-    /// `settled.seq` up to which spans are counted in a request that is done.
+    /// `settled.seq` up to which spans were counted in finished requests.
     pub acked_seq: i64,
-    /// Until when that request counted.
+    /// End of the period of the last finished request.
     pub counted: Timestamp,
     /// State.
     pub state: DestinationState,
@@ -22,30 +23,30 @@ pub(crate) struct PointsPosition {
     pub not_before: Timestamp,
     /// Failures in a row.
     pub attempts: u32,
-    /// A request was accepted.
+    /// Whether the receiver has accepted a request.
     pub has_accepted: bool,
-    /// Spans that were too old to be counted, in all.
+    /// Total number of spans that were too old to be counted.
     pub left_out: u64,
-    /// A person paused the destination.
+    /// Whether a person paused the destination.
     pub stopped: bool,
-    /// The stored request.
+    /// The request that waits to be sent.
     pub stored: Option<StoredPoints>,
 }
 
-/// A request of metrics, as stored before its first attempt.
+/// A request with metrics, as stored before its first attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredPoints {
     /// An `ExportMetricsServiceRequest`.
     pub body: Vec<u8>,
-    /// Points inside.
+    /// Number of points in the request.
     pub points: u64,
     /// `settled.seq` of the last span that it counts.
     pub last_seq: i64,
-    /// Until when it counts.
+    /// End of the request's period.
     pub built: Timestamp,
 }
 
-/// The state of a destination's metrics for people.
+/// The state of a destination's metrics, as `status` and pages show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PointsRow {
     /// ok, retry, paused.
@@ -64,7 +65,8 @@ pub(crate) struct PointsRow {
     pub advice: Option<String>,
 }
 
-/// Forgets the metrics of all destinations but `wanted`: one that is asked for metrics again starts anew.
+/// Deletes the metrics position of all destinations except `wanted`. If metrics are switched on again later, they start
+/// at the end of the queue.
 ///
 /// # Errors
 /// Returns SQLite's error.
@@ -83,7 +85,7 @@ pub(crate) fn keep_points(path: &Path, wanted: &[&str]) -> Result<(), OpenError>
     Ok(())
 }
 
-/// The state of a destination's metrics; `None` without any.
+/// The state of a destination's metrics. `None` if it gets no metrics.
 pub(super) fn row(db: &Connection, destination: &str) -> rusqlite::Result<Option<PointsRow>> {
     db.prepare_cached(
         "SELECT state, delivered, lost, left_out, last_ok_ns, last_error, advice
@@ -104,8 +106,8 @@ pub(super) fn row(db: &Connection, destination: &str) -> rusqlite::Result<Option
 }
 
 impl ExportStore {
-    /// Gives the destination's metrics a place at the end of the queue, if they have none. What was paused or waits is tried at
-    /// once.
+    /// Gives the destination's metrics a position at the end of the queue, if they have none. A paused or waiting
+    /// request is tried at once.
     ///
     /// # Errors
     /// Returns SQLite's error.
@@ -121,7 +123,7 @@ impl ExportStore {
         })
     }
 
-    /// Where the metrics stand; `None` if the destination was removed.
+    /// The position of the metrics. `None` if the destination was removed.
     ///
     /// # Errors
     /// Returns SQLite's error.
@@ -153,7 +155,8 @@ impl ExportStore {
             .optional()
     }
 
-    /// Stores a request before its first attempt, instead of the one before. `left_out`: spans that it found too old.
+    /// Stores a request before its first attempt, and replaces the previous request. `left_out` is the number of spans
+    /// that were too old.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -181,9 +184,9 @@ impl ExportStore {
         })
     }
 
-    /// Removes a finished request. `delivered` points arrived and `lost` points did not. With `None` no point arrived, and the
-    /// destination keeps its state. If a deletion has removed the request meanwhile, the request is built again without the deleted
-    /// spans.
+    /// Removes a finished request. `delivered` points arrived and `lost` points did not. `None` means that no point
+    /// arrived; the state of the destination then stays. If a deletion has removed the request in the meantime, the
+    /// request is built again without the deleted spans.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -221,7 +224,8 @@ impl ExportStore {
         })
     }
 
-    /// Records a failed attempt. The request stays. An answer about a request that a deletion removed is not kept: it may quote it.
+    /// Records a failed attempt. The request stays stored. If a deletion has removed the request, the answer is not
+    /// stored, because the answer may quote the request.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
@@ -246,7 +250,7 @@ impl ExportStore {
         })
     }
 
-    /// What hookspan counts of itself: hooks by outcome, spans of this destination by outcome, spans waiting, whether it takes them.
+    /// The state of this destination, for hookspan's own metrics.
     ///
     /// # Errors
     /// Returns SQLite's error.
@@ -255,7 +259,7 @@ impl ExportStore {
         Ok(all.into_iter().find(|row| row.name == self.destination).unwrap_or_default())
     }
 
-    /// Hooks by what became of them.
+    /// Number of hooks by outcome.
     ///
     /// # Errors
     /// Returns SQLite's error.

@@ -2,14 +2,14 @@
 
 use hookspan_core::Timestamp;
 
-/// How far a destination has got; a row of `export_position`.
+/// A destination's position in the queue: a row of `export_position`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     /// `settled.seq` up to which every span was delivered or counted as lost.
     pub acked_seq: i64,
     /// `settled.seq` up to which requests were built.
     pub built_seq: i64,
-    /// What it is doing.
+    /// State.
     pub state: DestinationState,
     /// No attempt before this.
     pub not_before: Timestamp,
@@ -17,7 +17,7 @@ pub(crate) struct Position {
     pub attempts: u32,
     /// Whether the receiver has accepted spans over the connection that is configured now.
     pub has_accepted: bool,
-    /// Whether a person paused it.
+    /// Whether a person paused the destination.
     pub stopped: bool,
     /// Maximum size of a request, and when the receiver refused a larger one. `None` if no size was refused.
     pub size: Option<(u64, Timestamp)>,
@@ -26,11 +26,11 @@ pub(crate) struct Position {
 /// `export_position.state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DestinationState {
-    /// It delivers, or has nothing to deliver.
+    /// The destination delivers, or has nothing to deliver.
     Ok,
     /// Waiting to try again.
     Retry,
-    /// The receiver refuses for a reason that does not go away by waiting. It is tried now and then.
+    /// The receiver refuses requests, and waiting alone will not help. A request is tried from time to time.
     Paused,
     /// Not in the configuration any more.
     Off,
@@ -61,9 +61,9 @@ impl DestinationState {
 pub(crate) struct Batch {
     /// The first `settled.seq` in the request; the request's key.
     pub first_seq: i64,
-    /// Last `settled.seq` it stands for.
+    /// The last `settled.seq` that the request covers.
     pub last_seq: i64,
-    /// Spans inside.
+    /// Number of spans in the request.
     pub spans: u64,
     /// An `ExportTraceServiceRequest`.
     pub body: Vec<u8>,
@@ -99,11 +99,11 @@ pub(crate) struct Loss {
     pub first_seq: i64,
     /// Last `settled.seq` concerned.
     pub last_seq: i64,
-    /// Spans.
+    /// Number of spans.
     pub count: u64,
     /// Why.
     pub reason: LossReason,
-    /// In words.
+    /// More detail, as text.
     pub detail: String,
 }
 
@@ -118,13 +118,13 @@ impl Loss {
 /// `export_loss.reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LossReason {
-    /// The destination refused them.
+    /// The destination refused the spans.
     Rejected,
     /// The destination accepted the request and refused some of its spans.
     Partial,
-    /// Older than the destination takes.
+    /// The spans were older than the destination accepts.
     Expired,
-    /// Too many were waiting.
+    /// Too many spans were waiting.
     Overflow,
     /// A single span was larger than the destination accepts.
     TooLarge,
@@ -165,14 +165,14 @@ impl LossReason {
     }
 }
 
-/// Where a new destination starts.
+/// Which stored spans a new destination gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartAt {
-    /// With spans that settle from now on.
+    /// None. Only spans that settle from now on are sent.
     Head,
-    /// With spans that ended at this time or later.
+    /// Those that ended at this time or later.
     Since(Timestamp),
-    /// With all stored spans.
+    /// All.
     Beginning,
 }
 

@@ -10,10 +10,10 @@ use crate::store::damage::is_suspected;
 /// Why the database cannot be used. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is none yet.
+    /// There is no database yet.
     #[error("{}: no hooks have been collected here yet; start `hookspan serve`, or import a file", .0.display())]
     Missing(PathBuf),
-    /// It was written by a newer hookspan.
+    /// The database was written by a newer hookspan.
     #[error(
         "{path} was written by a newer hookspan (schema {found}, this one knows {SCHEMA_VERSION}); install that \
          version or a later one. Meanwhile the journal keeps hooks",
@@ -25,7 +25,7 @@ pub enum OpenError {
         /// Its `user_version`.
         found: i32,
     },
-    /// It was written by an older hookspan. A reader does not change it.
+    /// The database was written by an older hookspan. A reader does not migrate it.
     #[error(
         "{path} was last used by an older hookspan (schema {found}, this one reads {SCHEMA_VERSION}): run `hookspan serve` \
          or `hookspan rebuild` once, which brings it up to date",
@@ -37,8 +37,8 @@ pub enum OpenError {
         /// Its `user_version`.
         found: i32,
     },
-    /// It is damaged or cannot be read. SQLite reports both in the same way; [`crate::store::examine`] tells them
-    /// apart.
+    /// The database is damaged or cannot be read. SQLite reports both in the same way; [`crate::store::examine`]
+    /// distinguishes them.
     #[error(
         "{path} is damaged or cannot be read: {source}. `hookspan serve` finds out which: it moves a damaged database aside and \
          saves what can be read, and waits for one that cannot be read. The journal keeps hooks meanwhile",
@@ -50,7 +50,7 @@ pub enum OpenError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
-    /// It is another program's database.
+    /// The file is another program's database.
     #[error("{} is not a hookspan database; move it away, or use another --dir DIR", .0.display())]
     Foreign(PathBuf),
     /// This release of the SQLite library can lose data.
@@ -64,7 +64,7 @@ pub enum OpenError {
     Io {
         /// The database.
         path: PathBuf,
-        /// What came back.
+        /// The error of the file system.
         source: std::io::Error,
     },
     /// SQLite refused.
@@ -72,7 +72,7 @@ pub enum OpenError {
     Sqlite {
         /// The database.
         path: PathBuf,
-        /// What came back.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }

@@ -18,7 +18,7 @@ fn hook(at: i64, body: &str) -> Arrival {
     Preparer::default().prepare(id, 0, hook)
 }
 
-/// Sessions with one hook each, and hooks of nobody.
+/// A store with sessions of one hook each, and with unowned hooks.
 fn filled(sessions: &[(&str, i64)], unowned: &[(&str, i64)]) -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("x.db")).unwrap();

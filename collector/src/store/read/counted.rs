@@ -1,5 +1,5 @@
-//! The same figures as the sums over periods, from spans and turns counted one by one. Used for filters for which no
-//! sums are kept.
+//! Computes the same figures as the sums over periods, by counting spans and turns one by one. Used for filters for
+//! which no sums are stored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -76,7 +76,8 @@ pub(crate) fn heat_of(
     Ok(whole.then(|| cells.into_iter().map(cell).collect()))
 }
 
-/// What the settled turns came to that match, by column, project and model. `None` if more than `most` have to be looked at.
+/// Sums over the settled turns that match, by column, project and model. `None` if more than `most` turns would have to
+/// be read.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

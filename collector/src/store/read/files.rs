@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row};
 use super::{name, sql_limit};
 use crate::store::rows;
 
-/// The newest touches of a period, from an index that has all of it.
+/// The newest touches of a period. All columns are in one index.
 const NEWEST: &str = "SELECT start_ns, file, class, error_type IS NOT NULL, added, removed, root
      FROM span INDEXED BY span_touched
      WHERE file IS NOT NULL AND start_ns BETWEEN ?1 AND ?2 ORDER BY start_ns DESC LIMIT ?3";
@@ -19,14 +19,14 @@ const NEWEST: &str = "SELECT start_ns, file, class, error_type IS NOT NULL, adde
 const OF_SESSION: &str = "SELECT start_ns, file, class, error_type IS NOT NULL, added, removed, root FROM span
      WHERE root = ?4 AND file IS NOT NULL AND start_ns BETWEEN ?1 AND ?2 ORDER BY start_ns DESC LIMIT ?3";
 
-/// A file on the way.
+/// Sums of a file while its touches are read.
 #[derive(Default)]
 struct Sum {
     sums: FileSums,
     sessions: BTreeSet<i64>,
 }
 
-/// Files that were touched in the period, of the `most` newest touches.
+/// Files that were touched in the period. Only the `most` newest touches are read.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -73,7 +73,7 @@ pub(crate) fn files(
     Ok(touched)
 }
 
-/// The files whose names match, if names are asked for.
+/// The files whose names match. `None` if the request does not filter by name.
 fn named(db: &Connection, wanted: &WantedFiles) -> rusqlite::Result<Option<BTreeSet<i64>>> {
     if wanted.project.is_none() && wanted.text.is_none() {
         return Ok(None);

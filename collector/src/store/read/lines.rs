@@ -24,7 +24,7 @@ pub(crate) struct Found {
     pub above: Option<SpanId>,
     /// The hook whose body completes the label. Set if the writer could not complete it.
     pub subject: Option<u64>,
-    /// Whether the span is a turn. A turn is placed below the session segment in which it started.
+    /// Whether the span is a turn. The parent of a turn is the session segment in which the turn started.
     is_turn: bool,
 }
 

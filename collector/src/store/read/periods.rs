@@ -80,7 +80,7 @@ pub(crate) fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<D
     statement.query_map(days, read)?.collect()
 }
 
-/// A count, or `None` if none was reported.
+/// A count. `None` if no turn reported one.
 fn said(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
     let is_said = row.get_ref(index)? != ValueRef::Null;
     is_said.then(|| count(row, index)).transpose()
@@ -104,7 +104,7 @@ pub(crate) fn older(
     })
 }
 
-/// The time from a hook's stamp until the collector had it, during `days`.
+/// Time from a hook's timestamp until the collector had read the hook, during `days`.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -145,7 +145,7 @@ pub(super) fn by_count(sums: BTreeMap<String, Sum>) -> Vec<LatencyRow> {
     rows
 }
 
-/// What one name comes to.
+/// The sums of one name.
 pub(super) struct Sum {
     count: u64,
     errors: u64,

@@ -1,4 +1,4 @@
-//! What turns came to over periods of any zone, from sums per quarter of an hour and per UTC day.
+//! Sums over turns for periods in any time zone, computed from stored sums per quarter of an hour and per UTC day.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::store::write::{DAY_QUARTERS, QUARTER_NS, Sums, plus};
 /// Sums by project and model.
 type ByName = BTreeMap<(String, String), Sums>;
 
-/// What settled turns came to by column, project and model. `edges` are whole quarters of an hour, in nanoseconds.
+/// Sums over settled turns by column, project and model. `edges` are whole quarters of an hour, in nanoseconds.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -25,7 +25,8 @@ pub(crate) fn spent(db: &Connection, edges: &[i64]) -> rusqlite::Result<Vec<Spen
     let mut found = Vec::new();
     for (column, pair) in places.windows(2).enumerate() {
         let [from, to] = pair else { continue };
-        // From the day nearest to one edge to the day nearest to the other, and what lies between days and edges.
+        // First the sums from the day nearest to one edge to the day nearest to the other. Then the difference between
+        // these days and the edges is added or subtracted.
         let mut column_sums = sums.between(DAY_QUARTERS, (from.day, to.day))?;
         add(&mut column_sums, &to.beyond, 1);
         add(&mut column_sums, &from.beyond, -1);
@@ -47,7 +48,8 @@ struct Stored<'a> {
     statement: CachedStatement<'a>,
 }
 
-/// An edge: the UTC day that begins nearest to it, and the sums from there to the edge, negative where the edge is before.
+/// An edge of a column. `day` is the UTC day that begins nearest to the edge. `beyond` has the sums between the begin
+/// of that day and the edge; they are negative if the edge comes first.
 struct Place {
     day: i64,
     beyond: ByName,
@@ -85,7 +87,7 @@ fn add(sums: &mut ByName, more: &ByName, sign: i64) {
     }
 }
 
-/// Sums as pages get them.
+/// One row of the answer.
 pub(super) fn one(column: usize, (project, model): (String, String), sums: Sums) -> Spent {
     let count = |at: usize| u64::try_from(sums[at]).unwrap_or(0);
     let named = |name: String| Some(name).filter(|name| !name.is_empty());

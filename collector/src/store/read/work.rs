@@ -13,7 +13,7 @@ const DAY_NS: i64 = 86_400_000_000_000;
 /// Number of characters that identify a commit. A command's output abbreviates the name.
 const COMMIT_CHARS: usize = 7;
 
-/// A project on the way.
+/// Sums of a project while its turns are read.
 #[derive(Default)]
 struct Sum {
     work: ProjectWork,
@@ -28,8 +28,8 @@ struct Sum {
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
 pub(crate) fn work(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<ProjectWork>> {
-    // Sessions without activity since the first day have no such turn, so the index on the last activity skips most of
-    // the table.
+    // A session without activity since the first day has no such turn. So the index on the last activity can be used to
+    // skip most sessions.
     let mut statement = db.prepare_cached(
         "SELECT s.project, s.root, t.edits, t.tests_passed, t.tests_failed, t.commits,
                 t.pull_request, t.model, t.input, t.output, t.cache_read, t.cache_write

@@ -2,7 +2,7 @@
 //!
 //! `{"attributes": [[key, value], [key, value, "detail"], [key, value, "path"]], "events": [[ns, name, attributes]],
 //! "links": [[type, trace, span, ns]], "contents": [[key, hook, field]]}`; empty lists are left out. Integers have no
-//! fraction, doubles always have one, so both come back as what they were.
+//! fraction, doubles always have one, so each is read back with its type.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

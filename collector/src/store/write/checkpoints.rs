@@ -1,5 +1,5 @@
-//! A thread that moves the write-ahead log into the database (a checkpoint), so that the writer does not wait for the
-//! disk twice.
+//! A thread that moves the write-ahead log into the database (a checkpoint). So the writer waits only for its own
+//! commits and not for checkpoints.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -74,7 +74,7 @@ impl Checkpoints {
             return false;
         }
         if !self.ring() {
-            tracing::debug!("nobody checkpoints beside the writer");
+            tracing::debug!("there is no checkpoint thread; the writer makes the checkpoint");
         }
         true
     }

@@ -15,7 +15,7 @@ use crate::store::prune::Selection;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
 impl Store {
-    /// Notes that a collector starts. The time since the last one was alive is recorded as a gap.
+    /// Records that a collector starts. The time since the previous collector ended is recorded as a gap.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -113,8 +113,8 @@ fn delete_session(
     clear_answers(db, id)?;
     clear_points(db)?;
     for (row, span) in &spans {
-        // A request that contains the span is built again without it. The same is done with all stored requests of its
-        // destination, because the export position records only the last place that was built.
+        // A stored request that contains the span is deleted and built again without the span. All stored requests of
+        // the destination are deleted with it, because the export position records only the last number that was built.
         let holds = "destination IN
             (SELECT destination FROM export_batch WHERE (SELECT seq FROM settled WHERE span = ?1)
              BETWEEN first_seq AND last_seq)";
@@ -160,8 +160,8 @@ fn clear_answers(db: &Connection, root: i64) -> rusqlite::Result<()> {
     .map(drop)
 }
 
-/// Removes stored requests of metrics, which are then built again, and the receivers' last answers about them. A request counts many
-/// sessions, may name custom tools of each, and holds ids of spans.
+/// Removes stored requests with metrics and the receivers' last answers about them. The requests are then built again.
+/// A request counts many sessions, may contain names of custom tools, and contains ids of spans.
 fn clear_points(db: &Connection) -> rusqlite::Result<()> {
     db.prepare_cached("UPDATE export_points SET body = NULL WHERE body IS NOT NULL")?.execute([])?;
     db.prepare_cached(

@@ -48,7 +48,7 @@ use times::Times;
 /// Key of the state table: the last hook number that was used when something was deleted.
 const GIVEN: &str = "given_seq";
 
-/// A hook that arrives more than this after its stamp was waiting for a collector to start.
+/// A hook that is read more than 10 s after its timestamp counts as having waited for a collector to start.
 const ARRIVAL_MAX_NS: i64 = 10_000_000_000;
 
 /// The database, used by its one writer.
@@ -93,9 +93,10 @@ struct Marks {
     seq: u64,
     /// Number of the last hook whose effects are in the derived tables. It is lower than `seq` only during a rebuild.
     folded: u64,
-    /// Last place given out in the export queue.
+    /// Last number used in the export queue.
     settled: i64,
-    /// During a rebuild, spans get the places that they had before; see `settled_before`.
+    /// Whether a rebuild is running. During a rebuild, spans keep their old numbers in the export queue; see
+    /// `settled_before`.
     rebuilding: bool,
 }
 

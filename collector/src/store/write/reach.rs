@@ -20,7 +20,7 @@ pub(super) struct Reached {
     class: u8,
     /// The tool in lower case; empty for spans that are not calls.
     tool: SmolStr,
-    /// `None`: its length is unknown.
+    /// `None` if its duration is unknown.
     ns: Option<i64>,
     failed: bool,
 }

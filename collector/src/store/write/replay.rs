@@ -205,9 +205,9 @@ impl Store {
             .map(i64::cast_unsigned)
     }
 
-    /// Gives the derived tables an epoch (a name) if they have none. A rebuild changes the epoch, so that pages start
-    /// over. Also notes the current last row: if a power cut loses later rows, their numbers are given again, and the
-    /// search index may contain entries of the lost rows.
+    /// Gives the derived tables an epoch (a name) if they have none. A rebuild changes the epoch, so that pages reload.
+    /// Also records the last row. If a power cut loses later rows, their numbers are used again, and the search index
+    /// may contain entries of the lost rows.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.
@@ -280,7 +280,8 @@ impl Transaction<'_> {
         self.store.marks.folded = self.store.marks.seq;
     }
 
-    /// Ends a rebuild. Every span that could settle has settled, and old places that were not used are dropped.
+    /// Ends a rebuild. Every span that could settle has settled. Numbers in the export queue that were saved for spans
+    /// and not used again are deleted.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.

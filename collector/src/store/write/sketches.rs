@@ -16,7 +16,7 @@ use super::reach::Reached;
 
 pub(super) const DAY_NS: i64 = 86_400 * 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * 1_000_000_000;
-/// A hook counts as late if the time from its stamp until the collector had it was longer than this.
+/// A hook counts as late if more than 5 ms pass between its timestamp and the moment when the collector has read it.
 const ARRIVAL_BUDGET_US: u64 = 5_000;
 /// Number of buckets, one per power of two in microseconds. The last one holds everything over nine hours.
 pub(in crate::store) const HEAT_BUCKETS: usize = 36;
@@ -56,7 +56,7 @@ impl Sketch {
         let Some(us) = us else { return };
         self.total_us = self.total_us.saturating_add(us);
         let us = us.clamp(1, LONGEST_US);
-        // Grows the histogram. Left to itself, the histogram would grow to another size.
+        // Grows the histogram explicitly, because its automatic growth would give it a different size.
         if us > self.values.high()
             && let Some(mut larger) = covering(us)
             && larger.add(&self.values).is_ok()
@@ -100,7 +100,7 @@ impl Sketch {
 pub(super) struct Counted {
     day: i64,
     hour: i64,
-    /// `None`: its length is unknown.
+    /// `None` if its duration is unknown.
     us: Option<u64>,
     failed: bool,
     names: Vec<(&'static str, SmolStr)>,
@@ -174,7 +174,7 @@ impl Sketches {
         if self.gone.len() >= MOST { self.write(db) } else { Ok(()) }
     }
 
-    /// Counts the time from a hook's stamp until the collector had it.
+    /// Counts the time from a hook's timestamp until the collector has read the hook.
     pub(super) fn arrived(
         &mut self,
         db: &Connection,

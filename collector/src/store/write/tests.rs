@@ -141,7 +141,7 @@ fn a_span_settles_wherever_it_is_by_then() {
     store.transaction(|open| open.changes(&all)).unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM unsettled"), 1);
     store.transaction(|open| open.changes(&changes(vec![bind("parent")]))).unwrap();
-    // The store remembers the span's old facts, or nothing about it. Either way it counts once.
+    // The span is counted once, whether or not the store still has its old facts in memory.
     store.transaction(|open| open.changes(&settle())).unwrap();
     drop(store);
     let mut store = Store::open(&temp.path().join("hookspan.db")).unwrap();

@@ -9,11 +9,13 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use crate::store::rows;
 
-/// Values to add: turns, calls, errors, active time, its ten parts, tokens in and out, turns that reported each, and tokens as they
-/// are priced: input without cache, cache read, cache written.
+/// The summed values, in this order: turns, calls, errors, active time, its ten parts, input tokens, output tokens,
+/// turns that reported input, turns that reported output, and the tokens by price: input without cache, cache read,
+/// cache written.
 pub(in crate::store) type Sums = [i64; 21];
 
-/// Length of the shortest period that sums are kept for. Every zone in use differs from UTC by whole quarters of an hour.
+/// The shortest period for which sums are stored. Every time zone in use differs from UTC by a whole number of quarters
+/// of an hour.
 pub(in crate::store) const QUARTER_NS: i64 = 900_000_000_000;
 /// Quarters of a UTC day.
 pub(in crate::store) const DAY_QUARTERS: i64 = 96;
@@ -133,7 +135,7 @@ pub(in crate::store) fn turn_sums(row: &Row<'_>) -> rusqlite::Result<Turn> {
     let (input, output): (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
     let (cache_read, cache_write): (Option<i64>, Option<i64>) = (row.get(9)?, row.get(10)?);
     let said = |count: Option<i64>| count.map(|count| count.max(0).cast_unsigned());
-    // A turn without tokens in and out is not priced.
+    // A turn without input and output tokens has no cost.
     let is_said = input.is_some() || output.is_some();
     let priced = Usage::from(Tokens {
         input: said(input),

@@ -12,7 +12,7 @@ fn store() -> (tempfile::TempDir, Store) {
     (temp, store)
 }
 
-/// Hook `key` of `conversation`. If that is empty, a hook that cannot be read.
+/// Body of the hook `key` in `conversation`. If `conversation` is empty, a body that cannot be parsed.
 fn body(key: u8, conversation: &str) -> Vec<u8> {
     let id = format!("\"conversation_id\":\"{conversation}\",");
     let id = if conversation.is_empty() { "no JSON" } else { &id };
