@@ -1,5 +1,5 @@
-//! Completes commands in advice, so that they work when copied: they name the state directory if the environment does
-//! not lead to it.
+//! Completes the commands in messages, so that they work when copied. A command gets `--dir` if it would not find the
+//! state directory without it.
 
 use clap::CommandFactory;
 

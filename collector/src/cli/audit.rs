@@ -1,4 +1,4 @@
-//! `hookspan audit`: who came in, what was deleted and what was given away.
+//! `hookspan audit`: sign-ins, deletions and exports.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use super::sessions::rfc3339;
 use crate::audit::{AuditFile, Log};
 use crate::text;
 
-/// List sign-ins, tokens, deletions, exported files and changed destinations, the newest last
+/// List sign-ins, tokens, deletions, exported files and changed destinations; the newest entry is last
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The last 1,000 entries are kept. Refused sign-ins, tokens and connections of other accounts are counted; a running \
@@ -60,7 +60,8 @@ fn describe(log: &Log, paint: Paint) -> String {
         out += &format!("{}\n", paint.yellow(&told));
     }
     if out.is_empty() {
-        out = "nothing yet: nobody signed in, nothing was deleted or exported\n".to_owned();
+        out = "the audit log is empty: nobody signed in, and nothing was deleted or exported\n"
+            .to_owned();
     }
     out
 }

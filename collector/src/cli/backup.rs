@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{Global, output};
 use crate::store::backup;
 
-/// Copy the database to a new file, while the collector runs or not
+/// Copy the database to a new file; the collector may keep running
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan backup ~/hookspan-backup.db\n  hookspan backup --json /mnt/backup/hookspan.db\n\nTo \
@@ -18,7 +18,7 @@ use crate::store::backup;
                   directory away, and put the copy there as hookspan.db."
 )]
 pub(crate) struct Args {
-    /// The new file; one that exists is not replaced
+    /// The new file; an existing file is not replaced
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Print the result as JSON

@@ -6,7 +6,7 @@ use super::{Global, output};
 use crate::config::destination;
 use crate::config::example::EXAMPLE;
 
-/// Check, show or write an example of the configuration
+/// Check or show the configuration, or print an example
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -20,7 +20,7 @@ enum Command {
         after_help = "Examples:\n  hookspan config check\n  hookspan config check --config ./config.toml"
     )]
     Check,
-    /// Print the configuration in force: defaults, file and environment together
+    /// Print the effective configuration: defaults, file and environment together
     #[command(after_help = "Examples:\n  hookspan config show\n  hookspan config show --json")]
     Show {
         /// Print JSON instead of TOML

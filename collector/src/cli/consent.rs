@@ -52,7 +52,7 @@ pub(super) fn describe(plan: &Plan, all: bool, paint: Paint) -> String {
     out
 }
 
-/// What happens to entries, a line for each kind of change.
+/// One line for each kind of change to entries.
 fn entries(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     let mut counts = Vec::new();

@@ -7,7 +7,7 @@ use crate::config::PriceLists;
 use crate::prices::{AS_OF, SOURCE};
 use crate::text;
 
-/// In JSON.
+/// The estimate in JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Cost {
     amount: f64,
@@ -39,7 +39,9 @@ pub(crate) fn words(prices: &Prices, estimate: Estimate) -> String {
 pub(crate) fn source(lists: &PriceLists) -> String {
     match lists.public {
         true => {
-            format!("  by list prices of {AS_OF} ({SOURCE}), where you have no price of your own\n")
+            format!(
+                "  for models without a price in your configuration, list prices of {AS_OF} ({SOURCE}) are used\n"
+            )
         }
         false => String::new(),
     }

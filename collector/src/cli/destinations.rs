@@ -26,7 +26,7 @@ use crate::status::{self, Status};
 use crate::store::export::{self, StartAt};
 use crate::text;
 
-/// Add, list, test, pause, resume, replay and remove the destinations of traces
+/// Add, list, test, pause, resume, replay and remove destinations of traces
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -50,14 +50,14 @@ enum Command {
         after_help = "Examples:\n  hookspan destinations test jaeger\n  hookspan destinations test --json\n\nExit code 1: a destination cannot be reached or refuses the export."
     )]
     Test {
-        /// Name of the destination; without one, all of them
+        /// Name of the destination [default: all destinations]
         #[arg(value_name = "NAME")]
         name: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Send nothing to a destination until it is resumed; its spans wait
+    /// Stop sending to a destination; its spans wait until it is resumed
     #[command(after_help = "Example:\n  hookspan destinations pause jaeger")]
     Pause {
         /// Name of the destination
@@ -72,17 +72,17 @@ enum Command {
         /// Name of the destination
         #[arg(value_name = "NAME")]
         name: String,
-        /// Spans that ended during this time, such as 30m, 2h or 7d; "all": every stored span
+        /// Send spans that ended within this time: 30m, 2h or 7d; "all" sends every stored span
         #[arg(long, value_name = "TIME", default_value = "24h")]
         since: String,
-        /// Only spans that ended from then on: "2026-11-30" or "2026-11-30T09:15:00Z", in UTC; new spans keep their turn
+        /// Send spans that ended at or after this time (UTC): "2026-11-30" or "2026-11-30T09:15:00Z"
         #[arg(long, value_name = "TIME", conflicts_with = "since")]
         from: Option<String>,
-        /// Up to then; of a day to its end
+        /// End of the period; a day is included to its end
         #[arg(long, value_name = "TIME", conflicts_with = "since", requires = "from")]
         to: Option<String>,
     },
-    /// Take a destination out of the configuration file, and forget its position and its counters
+    /// Remove a destination from the configuration file, and delete its position and counters
     #[command(
         after_help = "Example:\n  hookspan destinations remove jaeger\n\nAll other text of the file stays, comments included. Without a running collector it is forgotten at once; otherwise restart the \
                       collector, and run the command again."
@@ -133,7 +133,7 @@ struct Listed {
     protocol: Option<&'static str>,
     preset: Option<&'static str>,
     content: Option<&'static str>,
-    /// What sums of metrics count from; absent where none are sent.
+    /// Temporality of the metrics. Left out if the destination gets no metrics.
     temporality: Option<&'static str>,
 }
 
@@ -170,7 +170,7 @@ fn list(global: &Global, json: bool) -> anyhow::Result<ExitCode> {
 
 fn describe(listed: &[Listed], paint: Paint) -> String {
     if listed.is_empty() {
-        return "No destinations: nothing leaves this computer. `hookspan destinations add` names one.\n"
+        return "No destinations: nothing leaves this computer. `hookspan destinations add` adds one.\n"
             .to_owned();
     }
     let mut out = String::new();
@@ -348,7 +348,7 @@ fn replay_period(
         Replayed::Spans(count) => count,
         Replayed::TooMuch(count) => {
             let words = format!(
-                "the period holds more than fits into 256 MiB of requests, about {} spans: choose a shorter one; nothing is sent",
+                "nothing was sent: the period has more spans than fit into 256 MiB of requests (about {} spans); choose a shorter period",
                 text::count(count)
             );
             return Err(Misuse(words).into());
@@ -366,7 +366,7 @@ fn remove(global: &Global, name: &str) -> anyhow::Result<ExitCode> {
         take_out(global, name)?;
         if ServeInfo::running(&global.state).is_some() {
             note(&format!(
-                "The running collector sends to it until it is restarted. Then {} forgets its position and counters.",
+                "The running collector still sends to it. Restart the collector, then {} deletes its position and counters.",
                 global.command(&format!("destinations remove {name}"))
             ));
             return Ok(ExitCode::SUCCESS);
@@ -392,7 +392,7 @@ fn take_out(global: &Global, name: &str) -> anyhow::Result<()> {
         let place = global.config_file.as_deref().map_or("the environment".to_owned(), |path| {
             format!("{} or OTEL_EXPORTER_OTLP_ENDPOINT", path.display())
         });
-        Misuse(format!("{name:?} cannot be taken out by itself: remove it from {place}"))
+        Misuse(format!("{name:?} cannot be removed automatically: remove it from {place} by hand"))
     };
     let path = global.config_file.as_deref().ok_or_else(by_hand)?;
     let file = HooksFile::read(path)?;
@@ -400,7 +400,7 @@ fn take_out(global: &Global, name: &str) -> anyhow::Result<()> {
     let rest = removal::without(text, name).ok_or_else(by_hand)?;
     file.check_owner()?;
     file.write(&rest)?;
-    print(&format!("{}: {name} was taken out\n", path.display()))?;
+    print(&format!("{}: {name} was removed\n", path.display()))?;
     Ok(())
 }
 
@@ -420,7 +420,7 @@ fn wake(global: &Global, name: &str) -> bool {
 }
 
 fn unused(name: &str) -> anyhow::Error {
-    anyhow::anyhow!("{name:?} has never been used: start the collector with it once, `hookspan up`")
+    anyhow::anyhow!("{name:?} has not been used yet: start the collector once with `hookspan up`")
 }
 
 pub(super) fn unknown(name: &str, known: &[String]) -> Misuse {

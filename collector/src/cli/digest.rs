@@ -20,7 +20,7 @@ use crate::store::{open, read};
 use crate::text::{self, counted};
 
 const DAY_NS: i64 = 86_400_000_000_000;
-/// Columns of a project's name.
+/// Width of a project's name in columns.
 const NAME_COLUMNS: usize = 15;
 
 /// Sum up a day or a week by project: turns, time, edits, tests, commits, tokens
@@ -31,16 +31,16 @@ const NAME_COLUMNS: usize = 15;
                   hookspan digest --date 2026-11-30 --format json"
 )]
 pub(crate) struct Args {
-    /// One day, as without a flag
+    /// One day (the default)
     #[arg(long, conflicts_with = "week")]
     day: bool,
-    /// The seven days that end with it
+    /// The seven days up to --date
     #[arg(long)]
     week: bool,
-    /// The day, or the last of the week: "2026-11-30" [default: today, in UTC]
+    /// The day, or the last day of the week: "2026-11-30" [default: today, in UTC]
     #[arg(long, value_name = "DAY")]
     date: Option<String>,
-    /// How to write it
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -57,8 +57,7 @@ enum Format {
 
 /// Runs the command.
 ///
-/// # Errors
-/// The database cannot be read, or the date is none.
+/// # Errors The database cannot be read, or the date is not valid.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let last = match &args.date {
         Some(date) => day(date)?,
@@ -87,9 +86,9 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A day since the epoch.
+/// Days since the epoch.
 fn day(date: &str) -> Result<i64, Misuse> {
-    let misuse = || Misuse("--date: a day (2026-11-30), in UTC".to_owned());
+    let misuse = || Misuse("--date must be a day in UTC, such as 2026-11-30".to_owned());
     let mut filter = LineFilter::default();
     let is_day = date.len() == 10 && filter.set("from", date).is_ok();
     let start = filter.from_ns.filter(|_| is_day).ok_or_else(misuse)?;

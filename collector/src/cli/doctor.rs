@@ -22,7 +22,8 @@ pub(crate) struct Args {
     /// Print the findings as JSON: id, area, severity (ok, warning, problem), what, meaning, remedy, places
     #[arg(long)]
     json: bool,
-    /// Print only what came that hookspan does not know, as a text to send: names, shapes and counts, no content
+    /// Print events, fields and values that hookspan does not know, as a text to report: names, types and counts, no
+    /// content
     #[arg(long, conflicts_with = "json")]
     drift: bool,
 }
@@ -36,7 +37,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         let counters = Status::read(global)?.counters;
         let counters = counters.iter().map(|(key, count)| (key.as_str(), *count));
         let report = drift_report(env!("CARGO_PKG_VERSION"), counters);
-        print(report.as_deref().unwrap_or("Everything that came is known.\n"))?;
+        print(report.as_deref().unwrap_or("No unknown events, fields or values have arrived.\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut findings = doctor::examine(global);

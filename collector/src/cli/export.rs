@@ -31,22 +31,22 @@ use crate::text::counted;
     after_help = "Examples:\n  hookspan export --all --format jsonl --content full --output hooks.jsonl\n  hookspan export --session d95a19cf --format otlp-json\n  hookspan export --all --format otlp-proto --content off --output spans.pb\n  hookspan export --to jaeger --dry-run"
 )]
 pub(crate) struct Args {
-    /// Only this session: its id, the beginning of one, or `last`
+    /// Only this session: its id, the beginning of its id, or `last`
     #[arg(long, value_name = "ID", conflicts_with = "all", required_unless_present_any = ["all", "to"])]
     pub session: Option<String>,
     /// Every session
     #[arg(long)]
     pub all: bool,
-    /// Form of the output
+    /// Format of the output
     #[arg(long, value_enum, required_unless_present = "to")]
     pub format: Option<Format>,
-    /// Show what a destination of the configuration would get, as OTLP/JSON. Needs --dry-run: the collector alone sends
+    /// Show what this configured destination would get, as OTLP/JSON. Needs --dry-run, because only the collector sends
     #[arg(long, value_name = "NAME", requires = "dry_run", conflicts_with_all = ["format", "content", "no_redact"])]
     pub to: Option<String>,
-    /// Send nothing; show the last session, or the one that --session names, as --to would get it
+    /// With --to: only show what would be sent of the last session, or of --session; send nothing
     #[arg(long, requires = "to")]
     pub dry_run: bool,
-    /// How much content leaves
+    /// How much content the output has
     #[arg(long, value_enum, default_value_t = Content::Metadata)]
     pub content: Content,
     /// Do not redact secrets. Needs --content full. Keep the output private

@@ -23,11 +23,11 @@ use crate::store::write::ImportCounts;
 /// How often to ask a running collector for its progress.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Read recorded hooks into the store: JSON Lines, JSON in any layout, or the log of an audit script
+/// Import recorded hooks: JSON Lines, other JSON, or the log of an audit script
 ///
-/// Files may be compressed (gzip, Zstandard), UTF-16, pretty-printed or arrays. In a log, the time before a hook is its time:
-/// `[2026-10-05 12:00:01] {"hook_event_name": ...}`, as the audit script of Cursor's documentation writes it. Hooks that are stored
-/// already are recognised, so a file can be imported again.
+/// Files may be compressed (gzip, Zstandard) or UTF-16. JSON may be pretty-printed or an array. In a log, a time before
+/// a hook is the time of that hook: `[2026-10-05 12:00:01] {"hook_event_name": ...}`, as the audit script in Cursor's
+/// documentation writes it. A file can be imported again: hooks that are already stored are skipped.
 #[derive(Debug, Default, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan import hooks.jsonl\n  hookspan import /tmp/agent-audit.log --timezone Europe/Berlin\n  \
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Files to read; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Zone of times that name none: "Europe/Berlin", "+02:00", "UTC", "local" [default: local]
+    /// Time zone of times without a zone: "Europe/Berlin", "+02:00", "UTC", "local" [default: local]
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     pub timezone: Option<String>,
     /// Import binary files and files that are mostly not JSON, too
@@ -56,7 +56,7 @@ struct Answer {
     duplicate: u64,
     malformed: u64,
     files: usize,
-    /// Files whose rest could not be read.
+    /// Number of files that could be read only in part.
     damaged: usize,
     notes: Vec<Note>,
 }
@@ -72,8 +72,7 @@ struct Note {
 
 /// Runs the command.
 ///
-/// # Errors
-/// A file cannot be read or is no recording, or the store cannot be written.
+/// # Errors A file cannot be read or has no recorded hooks, or the store cannot be written.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
@@ -107,7 +106,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         if let Some(damage) = damage {
             damaged += 1;
             output::note(&format!(
-                "{shown}: {damage}. What came before it is imported; import the file again once it is whole."
+                "{shown}: {damage}. Hooks before this point were imported. Import the file again when it is complete."
             ));
         }
     }
@@ -203,7 +202,7 @@ fn take_in(
                 bar.set_style(style);
                 here(dir, lock, config, staged, &bar)?;
                 bar.finish_and_clear();
-                return done(&readers, staged)?.context("the import left no trace in the store");
+                return done(&readers, staged)?.context("the store has no record of the import");
             }
             Err(LockError::Busy(_)) => {
                 bar.set_message("the collector imports it");

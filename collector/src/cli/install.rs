@@ -16,7 +16,7 @@ use crate::hooks_json::{Events, Plan, Scope};
 /// Number of attempts if the file keeps changing during an installation that asks no questions.
 const ATTEMPTS: usize = 5;
 
-/// Put the hook program in place and add its entries to Cursor's hooks.json
+/// Install the hook program and add its entries to Cursor's hooks.json
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan install --dry-run            show every line of the change, make none\n  \
@@ -167,7 +167,10 @@ pub(crate) fn carry_out(
         note(&format!("{tick} {hooks} hooks in {path}. Restart Cursor if nothing arrives."));
         return Ok(true);
     }
-    anyhow::bail!("{}: changes all the time; nothing was changed here", plan.path().display())
+    anyhow::bail!(
+        "{}: another program keeps changing this file, so hookspan did not change it",
+        plan.path().display()
+    )
 }
 
 /// Warns about things that a person should know before agreeing.

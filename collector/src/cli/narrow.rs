@@ -1,33 +1,34 @@
-//! Flags that limit what a command lists, counts or deletes. Pages and API have the same ones: `docs/figures.md`.
+//! Flags that limit what a command lists, counts or deletes. Pages and the API have the same filters; see
+//! `docs/figures.md`.
 
 use hookspan_view::filter::{Unfit, WORDS};
 use hookspan_view::source::LineFilter;
 
 use crate::config::Misuse;
 
-/// The words as flags.
+/// The filters as flags.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Narrow down")]
 pub(super) struct Narrow {
-    /// This tool only; an MCP tool by its own name
+    /// Only this tool; for an MCP tool its name without the server
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// This kind only: turn, shell, mcp, edits, ...
+    /// Only this kind: turn, shell, mcp, edits, ...
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Turns of this model only
+    /// Only turns of this model
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// This project only: the name of its folder, or its whole path
+    /// Only this project: the name of its folder, or its whole path
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     /// "error": only what failed
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
-    /// Since then: "2026-11-30" or "2026-11-30T09:15:00Z", in UTC
+    /// Start of the period (UTC): "2026-11-30" or "2026-11-30T09:15:00Z"
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Up to then; of a day to its end
+    /// End of the period; a day is included to its end
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
 }

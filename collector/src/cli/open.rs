@@ -43,13 +43,13 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     if !info.token_required {
         if !start(url.as_ref()) {
-            anyhow::bail!("no browser could be started; open this yourself: {url}");
+            anyhow::bail!("no browser could be started; open this address yourself: {url}");
         }
         output::note(&format!("opened {url}"));
         return Ok(ExitCode::SUCCESS);
     }
-    let code =
-        login_code(&info).map_err(|error| anyhow!("the collector gives no code: {error}"))?;
+    let code = login_code(&info)
+        .map_err(|error| anyhow!("the collector did not make a sign-in code: {error}"))?;
     let page = Redirect::write(&global.state, &with_code(&url, &code))?;
     if !start(page.path.as_os_str()) {
         anyhow::bail!(
@@ -92,7 +92,8 @@ fn signed_in(info: &ServeInfo) -> anyhow::Result<String> {
     if !info.token_required {
         return Ok(url);
     }
-    let code = login_code(info).map_err(|error| anyhow!("the collector gives no code: {error}"))?;
+    let code = login_code(info)
+        .map_err(|error| anyhow!("the collector did not make a sign-in code: {error}"))?;
     Ok(with_code(&url, &code))
 }
 

@@ -27,9 +27,10 @@ const BUSY: &str = "cannot prune while a collector runs. It prunes by itself if 
 
 /// Delete old sessions, and old hooks without a session; the collector must not run
 ///
-/// With --tool, --kind, --model, --project, --status, --from or --to, only the sessions that `hookspan sessions` lists for
-/// these go, and no hooks without a session. A session is deleted everywhere: hooks, spans, search index, journal, export queues. Hooks that
-/// belong to no session are deleted by their own age, and damaged databases by the time when they were moved aside.
+/// With --tool, --kind, --model, --project, --status, --from or --to, only the sessions that `hookspan sessions` lists
+/// with these flags are deleted, and no hooks without a session. A session is deleted from all files: hooks, spans,
+/// search index, journal and export queues. The age of a hook without a session counts from its time, and the age of a
+/// damaged database from the time when it was moved aside.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan prune --older-than 90d --dry-run\n  hookspan prune --older-than 90d\n  hookspan prune --project scratch \
@@ -37,7 +38,8 @@ const BUSY: &str = "cannot prune while a collector runs. It prunes by itself if 
                   retention.max_age or retention.max_bytes in the configuration."
 )]
 pub(crate) struct Args {
-    /// Delete what is older than this: "90d", "12h", "0s" for everything. A session's age counts from its last event
+    /// Delete data older than this: "90d", "12h", or "0s" for everything. The age of a session counts from its last
+    /// event
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub older_than: Option<Duration>,
     #[command(flatten)]
@@ -56,7 +58,7 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
-/// What was deleted, or would be.
+/// Counts of what was deleted, or would be deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct Answer {
     sessions: u64,
@@ -194,7 +196,7 @@ fn count(dir: &StateDir, filter: &LineFilter, before: Option<i64>) -> anyhow::Re
                 position.and_then(|text| text.parse().ok()).unwrap_or_default();
             if survey::survey(dir, &position).is_ok_and(|found| found.after_position > 0) {
                 output::note(
-                    "Hooks wait in the journal. They are stored first, so sessions that they continue stay.",
+                    "Hooks wait in the journal. They are stored first. Sessions that they continue are not old any more and stay.",
                 );
             }
             if filter.is_empty() {
@@ -203,7 +205,7 @@ fn count(dir: &StateDir, filter: &LineFilter, before: Option<i64>) -> anyhow::Re
             let roots = prune::matching(&database, filter, before, usize::MAX)?;
             Ok(prune::count_of(&database, &roots)?)
         }
-        // Nothing is stored yet, and the journal's hooks are stored first. The deletion then counts them.
+        // There is no database yet. The deletion stores the hooks of the journal first, and then counts them.
         Err(OpenError::Missing(_)) => Ok(Deleted::default()),
         Err(error) => Err(error.into()),
     }
@@ -228,10 +230,10 @@ fn tell_what_stays(dir: &StateDir, gone: &[Aside]) {
     for aside in salvage::aside(dir).iter().filter(|aside| !gone.contains(aside)) {
         let why = match aside.report {
             None if Lock::is_held(dir) => {
-                "the running collector saves what can be read of it. Delete it when `hookspan status` shows that this has ended."
+                "the running collector is still copying hooks from it. Delete it when `hookspan status` no longer shows this."
             }
             _ => {
-                "a damaged database may hold hooks of any session. `hookspan prune --damaged` deletes it."
+                "a damaged database may contain hooks of any session. `hookspan prune --damaged` deletes it."
             }
         };
         output::note(&format!("{} stays: {why}", aside.folder.display()));

@@ -25,7 +25,8 @@ const NAMES: [&str; 12] = [
     "ballast",
 ];
 
-/// The notes of `install`. They are deleted last, and only when every installation in them is undone.
+/// The files in which `install` records installations. They are deleted last, and only if every recorded installation
+/// is undone.
 const MEMORY: [&str; 2] = ["install.json", "hooks-before"];
 
 /// Prefixes of the names of hookspan's files. A leading dot marks a file that was being written.
@@ -44,7 +45,7 @@ const BEGINNINGS: [&str; 12] = [
     ".folders-",
 ];
 
-/// The state directory, and the one of `hookspan demo` beside it.
+/// The state directory, and the state directory of `hookspan demo`.
 pub(super) fn directories(state: &StateDir) -> Vec<StateDir> {
     let demo = demo(state.root()).map(StateDir::at);
     [Some(state.clone()), demo].into_iter().flatten().collect()
@@ -105,7 +106,7 @@ pub(super) fn delete(state: &StateDir, files: &[PathBuf]) -> anyhow::Result<()> 
 pub(super) fn running(state: &StateDir) -> String {
     let Some(info) = ServeInfo::running(state) else {
         return format!(
-            "another hookspan command holds {}; wait for it to end",
+            "another hookspan command uses {}; wait until it has finished",
             state.root().display()
         );
     };

@@ -28,13 +28,14 @@ pub(crate) struct Args {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(skip)]
 pub(crate) struct Options {
-    /// Address and port of the dashboard, or unix:PATH for a socket of yours alone; repeatable [default: 127.0.0.1:4329]
+    /// Address and port of the dashboard, or unix:PATH for a socket that only your account can use; repeatable
+    /// [default: 127.0.0.1:4329]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Place>,
-    /// Do not ask who reads; on loopback only
+    /// Let every local account read without signing in; only for loopback addresses
     #[arg(long)]
     pub no_token: bool,
-    /// Listen on an address that other machines reach, without TLS
+    /// Allow an address that other machines can reach, without TLS
     #[arg(long)]
     pub insecure: bool,
     /// A further NAME:PORT that a browser may use for the dashboard; repeatable
@@ -80,7 +81,7 @@ pub(super) fn say(global: &Global, started: &Started<'_>) -> anyhow::Result<()> 
     let address = match started.signed_in().filter(|_| output::is_terminal()) {
         Some(address) => {
             output::note(&format!(
-                "This address signs one browser in, within a minute; `{}` signs in later ones.",
+                "This address signs in one browser and is valid for a minute. `{}` makes another one.",
                 global.command("open")
             ));
             address
@@ -98,6 +99,6 @@ fn shut_down(telemetry: Telemetry) {
         // The receiver may have stopped waiting.
         let _sent = done.send(());
     });
-    // Too late is as good as never.
+    // The result of the wait does not matter: in both cases the program ends now.
     let _ended = ended.recv_timeout(GOODBYE);
 }

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
-    /// Replace secrets, as an export does
+    /// Redact secrets, as in an export
     #[arg(long)]
     redact: bool,
     #[command(flatten)]

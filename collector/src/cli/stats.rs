@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// What to group by
     #[arg(long, value_enum, default_value_t = Group::Tool)]
     group: Group,
-    /// Days up to today, in UTC; without meaning beside --from or --to
+    /// Number of days up to today, in UTC; ignored with --from or --to
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: i64,
     /// Print a JSON array
@@ -139,10 +139,11 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-const NONE_LIKE_THAT: &str = "nothing that has ended matches; `hookspan stats` counts everything";
+const NONE_LIKE_THAT: &str =
+    "no finished call matches; `hookspan stats` without filters counts all";
 
-/// Percentiles from the stored sums. With filters, the matching spans are counted one by one: a command, unlike a page,
-/// may take long.
+/// Percentiles from the stored sums. With filters, the matching spans are counted one by one, however many there are: a
+/// command may take longer than a page.
 fn rows(
     database: &Connection,
     args: &Args,

@@ -1,4 +1,4 @@
-//! `hookspan status`: is it running, and is anything behind or lost.
+//! `hookspan status`: whether the collector runs, and whether hooks or spans wait or are lost.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ impl Lines {
         self.text += &format!("{} {value}\n", self.paint.dim(&text::cell(name, 12)));
     }
 
-    /// More about the line above.
+    /// Adds a line of text below the previous one.
     fn more(&mut self, value: &str) {
         self.add("", value);
     }
@@ -103,13 +103,13 @@ fn describe_journal(status: &Status, lines: &mut Lines) {
     if journal.spilled > 0 {
         let bytes = text::bytes(journal.spilled_bytes);
         let what = format!(
-            "{} of them ({bytes}) wait in the run-time directory, because the state directory did not take them",
+            "{} of them ({bytes}) wait in the run-time directory, because the state directory could not be written",
             journal.spilled
         );
         lines.more(&paint.yellow(&what));
     }
     if journal.stopped {
-        lines.more(&paint.red("the journal is at its bound: hooks are counted, not kept"));
+        lines.more(&paint.red("the journal is full: new hooks are counted and dropped"));
     }
     for problem in &journal.problems {
         let age = clock::now().0.saturating_sub(problem.since_us.saturating_mul(1_000)).max(0);
@@ -131,7 +131,7 @@ fn describe_database(status: &Status, lines: &mut Lines) {
     if status.older_rules {
         let stop = if status.running { "stop the collector and run" } else { "run" };
         let what = format!(
-            "an earlier version derived its sessions, by older rules: {stop} `hookspan rebuild` to derive them anew"
+            "its sessions were derived by an earlier version with older rules: {stop} `hookspan rebuild` to derive them again"
         );
         lines.more(&paint.yellow(&what));
     }
@@ -143,7 +143,9 @@ fn describe_database(status: &Status, lines: &mut Lines) {
     }
     let full = status.counters.get(crate::engine::SESSION_FULL).copied().unwrap_or(0);
     if full > 0 {
-        let what = format!("{full} hooks found their session full: stored, but not in its tree");
+        let what = format!(
+            "{full} hooks exceeded the limit of their session: they are stored, but not shown in it"
+        );
         lines.more(&paint.yellow(&what));
     }
     if let Some(what) = memory(&status.counters) {

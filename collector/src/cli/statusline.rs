@@ -1,8 +1,8 @@
 //! `hookspan statusline`: one line for a status bar or a prompt.
 //!
-//! A status bar is drawn every few seconds, and an error message in it helps nobody. So the command answers at once or prints nothing.
-//! The line names tools, programs, projects and branches. It never holds arguments or prompts. Characters that tmux or a shell
-//! would interpret are replaced.
+//! A status bar runs the command every few seconds and has no room for error messages. So the command answers at once
+//! or prints nothing. The line contains names of tools, programs, projects and branches, but no arguments and no
+//! prompts. Characters that tmux or a shell would interpret are replaced.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::process::ExitCode;
@@ -30,9 +30,9 @@ const INPUT_MAX: u64 = 256 * 1024;
 const INPUT_WAIT: Duration = Duration::from_millis(20);
 /// Sessions without a hook for this long are not counted.
 const RECENT_NS: i64 = 12 * 3_600 * 1_000_000_000;
-/// Sessions that are looked at.
+/// Maximum number of sessions that are read.
 const SESSIONS_MAX: usize = 200;
-/// Columns of a name.
+/// Maximum width of a name in columns.
 const NAME_COLUMNS: usize = 24;
 
 /// Print one line about running agents, for tmux, a prompt or Claude Code's status line
@@ -46,7 +46,7 @@ const NAME_COLUMNS: usize = 24;
 )]
 pub(crate) struct Args {}
 
-/// The part of Claude Code's JSON that names the session on the screen.
+/// The part of the JSON from Claude Code that names the session on the screen.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Asked {
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, _: Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What standard input asks for. Nothing, if it is a terminal, sends nothing in time, or is not such JSON.
+/// The request on standard input. Empty if standard input is a terminal, sends nothing in time, or is not such JSON.
 fn asked() -> Asked {
     if io::stdin().is_terminal() {
         return Asked::default();

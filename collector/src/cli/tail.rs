@@ -22,13 +22,13 @@ use crate::source::StoreSource;
 use crate::store::open;
 use crate::text;
 
-/// How often the store is asked.
+/// Interval between two queries.
 const ASK: Duration = Duration::from_millis(250);
-/// Spans of one look.
+/// Maximum number of spans per query.
 const SPANS: usize = 500;
 /// A span that began up to this long ago may still end, and is then shown.
 const LOOK_BACK_NS: i64 = 3_600_000_000_000;
-/// Spans remembered as shown.
+/// Maximum number of spans that are remembered as shown.
 const SHOWN_MAX: usize = 50_000;
 
 /// Follow what the agent does: each call as it ends
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Start with the last N calls that have ended
     #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 10)]
     lines: usize,
-    /// Print them and stop
+    /// Print these calls and exit
     #[arg(long)]
     no_follow: bool,
     /// Only failures
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Print a JSON object per line
     #[arg(long)]
     json: bool,
-    /// Replace secrets, as an export does
+    /// Redact secrets, as in an export
     #[arg(long)]
     redact: bool,
 }

@@ -13,7 +13,7 @@ use crate::clock;
 use crate::config::Misuse;
 use crate::text;
 
-/// Make, list and end access to the dashboard: tokens of scripts, and browsers that are signed in
+/// Manage access to the dashboard: tokens for scripts, and signed-in browsers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a token for a script and print it: it is kept nowhere, and not shown again
+    /// Make a token for a script and print it; the token is not stored and cannot be shown again
     #[command(
         after_help = "A script sends it as `Authorization: Bearer TOKEN`. It reads and changes what the dashboard does, but \
                       manages no access.\n\nExamples:\n  hookspan token create backup-job\n  \
@@ -39,7 +39,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// End a token or sign a browser out, at once
+    /// Revoke a token or sign a browser out, at once
     #[command(
         after_help = "Examples:\n  hookspan token revoke backup-job\n  hookspan token revoke 3f9c21aa\n  \
                       hookspan token revoke --browsers"
@@ -52,7 +52,7 @@ enum Command {
         #[arg(long, conflicts_with = "name")]
         browsers: bool,
     },
-    /// Give a token a new text; the old one ends at once
+    /// Give a token a new text; the old text becomes invalid at once
     #[command(after_help = "Example:\n  hookspan token rotate backup-job")]
     Rotate {
         /// Name of the token
@@ -116,7 +116,7 @@ fn rotate(file: &AccessFile, name: &str) -> anyhow::Result<()> {
     output::print(&format!("{text}\n"))
 }
 
-/// What was ended.
+/// What was revoked.
 struct Ended {
     is_token: bool,
     words: String,
@@ -156,7 +156,7 @@ fn revoke(file: &AccessFile, name: Option<&str>) -> anyhow::Result<Ended> {
 fn unknown(name: &str) -> Misuse {
     let name = text::visible(name, 80);
     Misuse(format!(
-        "there is no token and no one browser called `{name}`: `hookspan token list` shows all"
+        "no token and no single browser matches `{name}`: `hookspan token list` shows all"
     ))
 }
 

@@ -31,7 +31,8 @@ pub(crate) struct Args {
     /// Whose hooks.json [default: user]
     #[arg(long, value_enum, conflicts_with_all = ["all", "purge"])]
     scope: Option<Scope>,
-    /// Every known hooks.json: yours, this project's, the machine's, and those of all projects with an installation
+    /// Every known hooks.json: the user's, this project's, the machine's, and those of all projects with an
+    /// installation
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -92,7 +93,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     carry_out(global, undo)
 }
 
-/// The files to look at.
+/// The hooks.json files to change.
 fn wanted(global: &Global, args: &Args) -> anyhow::Result<Vec<Place>> {
     if args.all || args.purge {
         return Ok(places(&global.env, global.state.root()));
@@ -204,7 +205,10 @@ fn apply(global: &Global, place: &Place, plan: Plan) -> anyhow::Result<Option<Pa
         }
         plan = Plan::uninstall(&global.state, place.scope, &place.path)?;
     }
-    anyhow::bail!("{}: changes all the time; run this again", place.path.display())
+    anyhow::bail!(
+        "{}: another program keeps changing this file; run this again",
+        place.path.display()
+    )
 }
 
 fn wait_for_end(state: &StateDir) {
@@ -222,7 +226,7 @@ fn conclude(global: &Global, failed: &[String]) -> anyhow::Result<ExitCode> {
         let entries = super::install::entries_at(&place.path);
         let advice = match entries.iter().any(|ours| ours.recognised.form == Form::Plain) {
             true => format!("`{}` removes them", global.command("uninstall --all")),
-            false => "in a form of their own: remove them by hand".to_owned(),
+            false => "in a form that hookspan does not change: remove them by hand".to_owned(),
         };
         if !entries.is_empty() {
             note(&format!(
@@ -235,12 +239,12 @@ fn conclude(global: &Global, failed: &[String]) -> anyhow::Result<ExitCode> {
     let root = global.state.root();
     if root.exists() {
         note(&format!(
-            "Done. What was recorded stays in {}; `{}` deletes it.",
+            "Done. Recorded data stays in {}; `{}` deletes it.",
             root.display(),
             global.command("uninstall --purge")
         ));
     } else if failed.is_empty() {
-        note("Done: nothing of hookspan is left.");
+        note("Done. Everything of hookspan is removed.");
     }
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

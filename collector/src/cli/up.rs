@@ -1,4 +1,4 @@
-//! `hookspan up`: goes from nothing to a running dashboard.
+//! `hookspan up`: installs the hooks, starts the collector and shows the dashboard.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return beside(global, info);
     }
     note(&format!(
-        "Ctrl-C stops the collector. Hooks are recorded without it too; `{}` stores them later.",
+        "Ctrl-C stops the collector. Without it, hooks are still recorded; `{}` stores them later.",
         global.command("serve")
     ));
     match serve::run(global, serve::Args { options: args.serve }) {
@@ -107,9 +107,11 @@ fn install_hooks(global: &Global, args: &Args) -> anyhow::Result<()> {
         if args.yes {
             return Ok(true);
         }
-        note("hookspan records what Cursor's agent does. For that it adds these hooks:\n");
+        note("hookspan records what Cursor's agent does. It needs to add these hooks:\n");
         note(&consent::describe(plan, false, Paint::stderr(&global.env)));
-        note("`hookspan install --dry-run` shows every line, `hookspan uninstall` takes it back.");
+        note(
+            "`hookspan install --dry-run` shows every line. `hookspan uninstall` removes the hooks again.",
+        );
         output::ask("Make this change?")
     };
     if !install::carry_out(global, &args.install, plan, ask)? {

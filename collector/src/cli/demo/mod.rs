@@ -16,13 +16,13 @@ use crate::dirs::{ServeInfo, StateDir, create_private};
 use crate::export::Reread;
 use crate::store::open as database;
 
-/// Show the dashboard with sample data, kept separate from your own
+/// Show the dashboard with sample data, separate from your recorded data
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  hookspan demo\n  hookspan demo --sessions 200 --fresh\n  hookspan demo --no-open --listen 127.0.0.1:0"
 )]
 pub(crate) struct Args {
-    /// Sessions to invent
+    /// Number of sample sessions
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=5_000))]
     sessions: u32,
     /// Delete an earlier demo first
@@ -86,7 +86,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 fn show_running(demo: &Global, args: &Args, info: &ServeInfo) -> anyhow::Result<ExitCode> {
     note(&format!("The demo is running already: process {}.", info.pid));
     if args.fresh {
-        note("Its history stays: stop it before you ask for a fresh one.");
+        note("Stop it before you use --fresh; its sample data was kept.");
     }
     if args.no_open {
         output::print(&format!("{}\n", open::address(info)?))?;
@@ -95,7 +95,7 @@ fn show_running(demo: &Global, args: &Args, info: &ServeInfo) -> anyhow::Result<
     open::run(demo, open::Args::default())
 }
 
-/// The same user's settings with a state directory of its own, and without destinations from the environment.
+/// Settings for the demo: a separate state directory, and no destinations from the environment.
 fn apart(global: &Global) -> anyhow::Result<Global> {
     let root = purge::demo(global.state.root()).context("the state directory has no name")?;
     Ok(Global {

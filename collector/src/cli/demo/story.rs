@@ -96,7 +96,7 @@ impl Author {
         let turns = 1 + self.rng.usize(..5);
         for turn in 0..turns {
             let last = turn + 1 == turns;
-            // A session of the past must not reach the present.
+            // Sessions other than the last must end in the past.
             if self.at > now - 600 * SECOND {
                 break;
             }

@@ -61,8 +61,8 @@ fn words(destination: &Destination, shown: &Preview) -> String {
     }
     out += "; spans that may still change wait.\n";
     out += &match shown.redacted.is_empty() {
-        _ if !destination.redact => "`redact = false`: secrets are left in.".to_owned(),
-        true => "No secret was found in them.".to_owned(),
+        _ if !destination.redact => "`redact = false`: secrets are not redacted.".to_owned(),
+        true => "No secrets were found.".to_owned(),
         false => {
             let rules = shown.redacted.iter().map(|(rule, count)| format!("{count} {rule}"));
             let rules = rules.collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! Makes the tools' answers: the API's answers, limited to the project, redacted and bounded.
+//! Makes the answers of the tools: answers of the API, limited to the project, redacted, and limited in size.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub(super) struct Server {
     database: PathBuf,
 }
 
-/// Text that leaves, without secrets.
+/// Text for the client, with secrets redacted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RedactedText(pub(super) String);
 
@@ -266,7 +266,7 @@ impl Server {
         let first: usize = match from {
             None => 0,
             Some(cursor) => {
-                cursor.parse().map_err(|_| bad("cursor", "`next` of an earlier answer"))?
+                cursor.parse().map_err(|_| bad("cursor", "`next` from the previous answer"))?
             }
         };
         let mut turns = self.get(&format!("{base}/turns")).await?;
@@ -312,7 +312,7 @@ impl Server {
         Ok(answer)
     }
 
-    /// Sums over more than a session: over the project, or over everything.
+    /// Sums over all sessions of the project, or over all sessions.
     async fn sums(&self, query: &str, limit: usize) -> Result<Value, Refusal> {
         if let Some(name) = self.scope.name() {
             // Sums are stored by the name of the project.

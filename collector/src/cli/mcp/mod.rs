@@ -1,7 +1,7 @@
 //! `hookspan mcp`: a Model Context Protocol server. An agent can ask it about recorded sessions.
 //!
-//! Its tools call the dashboard's API inside this process. The answers have the same facts with and without a running collector.
-//! They are limited to one project, redacted and bounded.
+//! The server's tools call the dashboard's API inside this process. So the answers are the same with and without a
+//! running collector. Answers are limited to one project, redacted, and limited in size.
 
 mod answers;
 mod scope;
@@ -45,7 +45,7 @@ const INSTRUCTIONS: &str = "hookspan records what Cursor's agent did: sessions, 
     after_help = "Examples:\n  hookspan mcp --project ~/src/lighthouse\n  hookspan mcp --all\n\nIn Cursor's mcp.json:\n  {\"mcpServers\": {\"hookspan\": {\"command\": \"hookspan\", \"args\": [\"mcp\", \"--project\", \"${workspaceFolder}\"]}}}"
 )]
 pub(crate) struct Args {
-    /// Answer about sessions of this folder [default: the folder that Cursor has open, else the repository around the
+    /// Answer about sessions of this folder [default: the folder that is open in Cursor, else the repository of the
     /// working directory]
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
     project: Option<PathBuf>,

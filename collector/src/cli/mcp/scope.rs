@@ -11,9 +11,9 @@ const FOLDERS: &str = "WORKSPACE_FOLDER_PATHS";
 /// Which sessions a server answers about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All.
+    /// All sessions.
     All,
-    /// Sessions whose workspace is this folder or lies in it.
+    /// Sessions whose workspace is this folder or a folder inside it.
     Project(String),
     /// No sessions, because nobody named the project.
     Unknown,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::cli::sessions::rfc3339;
 use crate::text;
 
-/// Bytes of an answer.
+/// Maximum size of an answer in bytes.
 pub(super) const ANSWER_MAX_BYTES: usize = 8 * 1_024;
 /// Maximum number of characters of a text in an answer that would be too large. The next smaller limit is tried if
 /// necessary.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(super) type Described =
     (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 
-const SESSION: (&str, &str) = ("session", "A session's id, the beginning of one, or `last`");
+const SESSION: (&str, &str) = ("session", "A session's id, the beginning of an id, or `last`");
 /// Parameters that limit an answer; see `docs/figures.md`.
 const PROJECT: (&str, &str) = (
     "project",
@@ -22,7 +22,7 @@ const FROM: (&str, &str) =
     ("from", "Since this day or time, in UTC: 2026-11-30, 2026-11-30T09:15:00Z");
 const TO: (&str, &str) = ("to", "Up to this day (included) or time, in UTC");
 const LIMIT_ABOUT: (&str, &str) = ("limit", "Maximum number of items: up to 500, 10 by default");
-const CURSOR: (&str, &str) = ("cursor", "`next` of an earlier answer");
+const CURSOR: (&str, &str) = ("cursor", "`next` from the previous answer");
 
 pub(super) const TOOLS: [Described; 5] = [
     (

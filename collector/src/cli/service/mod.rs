@@ -32,7 +32,7 @@ const MANAGER: Manager =
 /// The unit or agent.
 #[derive(Debug)]
 pub(crate) struct Service {
-    /// Where its file is.
+    /// Path of the file.
     pub path: PathBuf,
     text: String,
     /// The unit without the settings that need a user namespace.
@@ -53,7 +53,7 @@ impl Service {
                  (on Windows: schtasks /Create /SC ONLOGON /TN hookspan /TR \"hookspan serve\")"
             );
         };
-        let program = global.env.program().context("cannot tell where this program is")?;
+        let program = global.env.program().context("the path of this program is not known")?;
         let run = run(global, program)?;
         let (text, plain) = match MANAGER {
             Manager::Systemd if run.namespace => {
@@ -98,7 +98,7 @@ impl Service {
         let io = || format!("cannot write {}", self.path.display());
         if read(&self.path)?.is_some_and(|text| !text.contains(MARKER)) {
             anyhow::bail!(
-                "{}: hookspan did not write this file, so it stays; move it away and run this again",
+                "{}: hookspan did not write this file and does not replace it; move the file away and run this again",
                 self.path.display()
             );
         }
@@ -195,8 +195,8 @@ fn start(manager: Manager, user: u32, path: &Path) -> Vec<Step> {
             Step::of(&["systemctl", "--user", "restart", UNIT], true),
         ],
         Manager::Launchd => vec![
-            // An agent that is loaded cannot be loaded again, and one that is not loaded cannot be unloaded. So the
-            // result of this step is ignored.
+            // A loaded agent must be unloaded before it is loaded again. If no agent is loaded, this step fails, so its
+            // result is ignored.
             Step::of(&["launchctl", "bootout", &format!("gui/{user}/{LABEL}")], false),
             Step::of(&["launchctl", "enable", &format!("gui/{user}/{LABEL}")], true),
             Step::of(&["launchctl", "bootstrap", &format!("gui/{user}"), &path], true),
@@ -281,7 +281,7 @@ fn unicode(path: &Path) -> anyhow::Result<String> {
         path.to_str().with_context(|| format!("{}: the path is not Unicode", path.display()))?;
     if text.contains(char::is_control) {
         anyhow::bail!(
-            "{}: a service cannot hold a line break or another control character",
+            "{}: a path in a service file must not contain a line break or another control character",
             text.escape_debug()
         );
     }

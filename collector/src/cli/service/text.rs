@@ -39,10 +39,10 @@ SystemCallFilter=landlock_create_ruleset landlock_add_rule landlock_restrict_sel
 ";
 
 /// Restrictions that a user manager can apply only in a user namespace, because it has no privileges outside of one.
-/// Without `PrivateUsers` the service would fail with 218/CAPABILITIES. Left out are settings that a user manager
-/// ignores (`IPAddressDeny`) or fails at (`ProtectKernelLogs`, `ProtectKernelTunables`: 226/NAMESPACE with systemd 252,
-/// where services of a user manager have no privileges to lose). Home and `/proc` are not hidden, because the collector
-/// reads hooks.json and transcripts, and asks which account owns a connection.
+/// Without `PrivateUsers` the service would fail with 218/CAPABILITIES. Settings are left out if a user manager ignores
+/// them (`IPAddressDeny`) or fails with them (`ProtectKernelLogs`, `ProtectKernelTunables`: 226/NAMESPACE with systemd
+/// 252, where services of a user manager have no privileges to lose). Home and `/proc` are not hidden, because the
+/// collector reads hooks.json and transcripts, and asks which account owns a connection.
 const IN_NAMESPACE: &str = "\
 PrivateUsers=yes
 CapabilityBoundingSet=

@@ -26,13 +26,13 @@ const LINES_MAX: usize = 20_000;
     after_help = "Examples:\n  hookspan show d95a19cf\n  hookspan show last --redact\n  hookspan show last --json"
 )]
 pub(crate) struct Args {
-    /// Session id, the beginning of one, or `last`
+    /// Session id, the beginning of an id, or `last`
     #[arg(value_name = "ID")]
     id: String,
     /// Print the session with its turns and spans as JSON
     #[arg(long)]
     json: bool,
-    /// Replace secrets, as an export does
+    /// Redact secrets, as in an export
     #[arg(long)]
     redact: bool,
 }

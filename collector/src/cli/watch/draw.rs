@@ -1,4 +1,4 @@
-//! The moment as lines of a terminal.
+//! Draws the current state as lines of a terminal.
 
 use hookspan_core::SessionState;
 use hookspan_view::facet;
@@ -9,7 +9,7 @@ use crate::cli::output::Paint;
 use crate::cli::sessions::{mark, rfc3339};
 use crate::text;
 
-/// Lines of a running agent.
+/// Number of lines per running agent.
 const CARD: usize = 3;
 /// Columns of a project's name.
 const PROJECT_COLUMNS: usize = 16;
@@ -19,7 +19,7 @@ pub(super) fn frame(now: &Now, columns: usize, rows: usize, paint: Paint) -> Vec
     let mut lines = vec![heading(now, columns, paint)];
     if !now.collector {
         let words =
-            format!("No collector runs: this is what was recorded last. `{}` starts one.", now.up);
+            format!("No collector is running, so this is not up to date. `{}` starts one.", now.up);
         lines.push(paint.yellow(&text::visible(&words, columns)));
     }
     if now.running.is_empty() {

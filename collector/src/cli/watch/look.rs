@@ -1,4 +1,4 @@
-//! What the store says about now.
+//! Reads the current state from the store.
 
 use hookspan_core::content::extract;
 use hookspan_core::{SessionSummary, Timestamp};
@@ -15,18 +15,18 @@ use crate::source::StoreSource;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DAY_NS: i64 = 86_400 * SECOND_NS;
-/// Spans in which the last words of an agent are looked for.
+/// Number of newest spans that are searched for the last words of an agent.
 const SPANS_MAX: usize = 40;
 /// The usual durations of tools are read again after this time.
 const USUAL_NS: i64 = 60 * SECOND_NS;
 
-/// The present moment.
+/// The current state.
 #[derive(Debug)]
 pub(super) struct Now {
     pub(super) at: Timestamp,
-    /// Whether a collector runs. If not, everything is as old as the end of the last collector.
+    /// Whether a collector runs. Without one, the state is that of the time when the last collector ended.
     pub(super) collector: bool,
-    /// The command that starts one.
+    /// The command that starts a collector.
     pub(super) up: String,
     /// Sessions with a running turn. Those that need a person come first.
     pub(super) running: Vec<Agent>,

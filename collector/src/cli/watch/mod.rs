@@ -1,7 +1,7 @@
 //! `hookspan watch`: shows the running agents, updated in place, until it is interrupted.
 //!
-//! It draws below the cursor and moves back over its own lines. It changes no mode of the terminal, so there is nothing
-//! to restore after an interruption. There are no keys, so no library for terminal modes and events is needed.
+//! The command draws below the cursor and moves back over its own lines. It does not change terminal modes, so nothing
+//! must be restored after an interruption. It reads no keys, so no library for terminal modes and events is needed.
 
 mod draw;
 mod look;
@@ -21,7 +21,7 @@ use crate::store::open;
 use draw::frame;
 use look::Look;
 
-/// How often the store is asked for changes. A frame is drawn at most this often.
+/// Interval between two queries. A frame is drawn at most this often.
 const ASK: Duration = Duration::from_millis(250);
 /// A frame is drawn at least this often, because ages grow.
 const TICK: Duration = Duration::from_secs(1);
@@ -34,10 +34,10 @@ const TICK: Duration = Duration::from_secs(1);
                   Examples:\n  hookspan watch\n  hookspan watch --once\n  hookspan watch --redact"
 )]
 pub(crate) struct Args {
-    /// Print one picture and stop
+    /// Print the state once and exit
     #[arg(long)]
     once: bool,
-    /// Replace secrets, as an export does
+    /// Redact secrets, as in an export
     #[arg(long)]
     redact: bool,
 }
