@@ -12,7 +12,7 @@ use crate::problem::Problem;
 pub(crate) struct Asset {
     /// Below `web/`, with slashes.
     path: &'static str,
-    /// Names the content.
+    /// Hash of the content, used as its version.
     hash: &'static str,
     plain: &'static [u8],
     gzip: &'static [u8],

@@ -1,8 +1,9 @@
-//! Finds what failures have in common: their texts without numbers, paths and ids.
+//! The fingerprint of a failure: its text without numbers, paths and ids. Failures with the same fingerprint form a
+//! group.
 
 /// Longest fingerprint, characters.
 const MAX_CHARS: usize = 200;
-/// A path that is found as one.
+/// Placeholder for a path. It is itself recognised as a path.
 const PATH: &str = "/x";
 
 /// `label` and `message` of a failure, with everything blanked that varies from one failure to the next: paths, ids,

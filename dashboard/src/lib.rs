@@ -34,7 +34,7 @@ use hookspan_view::Source;
 use hookspan_view::changes::Notice;
 use hookspan_view::source::Control;
 
-/// What the router must be told.
+/// Settings of the router.
 #[derive(Debug)]
 pub struct Settings {
     /// Decides who may enter; `None` if everybody may.
@@ -48,7 +48,7 @@ pub struct Settings {
     pub closing: watch::Receiver<bool>,
     /// The wall clock in nanoseconds since the epoch.
     pub clock: Clock,
-    /// Commits, as they happen. A page that reads too slowly must reload.
+    /// A notice for each commit. A page that reads the notices too slowly must reload.
     pub changes: broadcast::Sender<Notice>,
 }
 
@@ -57,7 +57,7 @@ pub struct Settings {
 pub struct Clock(Arc<dyn Fn() -> i64 + Send + Sync>);
 
 impl Clock {
-    /// A clock that `now` tells.
+    /// A clock that returns the result of `now`.
     pub fn new(now: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }

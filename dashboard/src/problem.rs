@@ -72,7 +72,7 @@ impl Problem {
         Self { param: Some(Cow::Borrowed("cursor")), ..problem }
     }
 
-    /// 404 for `what`.
+    /// 404: `what` was not found.
     #[must_use]
     pub fn not_found(what: &str) -> Self {
         Self::new(
@@ -84,7 +84,7 @@ impl Problem {
         )
     }
 
-    /// Its status.
+    /// The HTTP status.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         self.status

@@ -11,10 +11,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::support::client::{Answer, World};
 
-/// What a browser loads of ours for the heaviest page, the first time: styles and scripts of the frame and those of the page, as
-/// they are sent, comments and types included. Vendored modules are not counted.
+/// Maximum number of bytes that a browser loads for the heaviest page on a first visit: styles and scripts of the frame
+/// and of the page, as sent, including comments and types. Vendored modules are not counted.
 const FIRST_LOAD: usize = 124 * 1_024;
-/// The same for all pages together.
+/// Maximum for all pages together.
 const ALL: usize = 200 * 1_024;
 
 fn web() -> PathBuf {

@@ -1,4 +1,4 @@
-//! Tests signing in: what is admitted, what is not, and what stolen things are worth.
+//! Tests signing in: what is admitted, what is refused, and that stolen credentials are useless.
 
 use axum::body::Body;
 use serde_json::json;
@@ -294,7 +294,7 @@ async fn the_cookie_of_an_earlier_version_is_refused_and_removed() {
     assert_eq!(answer.status.as_u16(), 401);
     let problem = answer.json();
     assert!(
-        problem["detail"].as_str().unwrap().contains("no longer signs in by cookie"),
+        problem["detail"].as_str().unwrap().contains("no longer uses a cookie to sign in"),
         "{problem}"
     );
     assert!(problem["hint"].as_str().unwrap().contains("hookspan open"), "{problem}");

@@ -22,7 +22,7 @@ struct SessionItem {
     created_us: i64,
     used_us: i64,
     expires_us: i64,
-    /// It is the one that asks.
+    /// Whether this browser sends the request.
     current: bool,
 }
 
@@ -135,11 +135,11 @@ struct RefusedItem {
     last_us: i64,
 }
 
-/// Who came in, what was deleted and what was given away, the newest first.
+/// The audit log: sign-ins, deletions and exports, newest first.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Audited {
     items: Vec<AuditItem>,
-    /// Older entries that made room.
+    /// Number of older entries that were dropped to make room.
     dropped: u64,
     refused: Vec<RefusedItem>,
     url: &'static str,

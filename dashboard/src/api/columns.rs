@@ -13,11 +13,11 @@ use serde::Serialize;
 pub(super) struct Columns {
     /// Version of this form.
     v: u8,
-    /// Pass it as `since` to get later changes.
+    /// Pass this number as `since` to get later changes.
     rev: u64,
-    /// Lines in this answer.
+    /// Number of lines in this answer.
     n: usize,
-    /// Lines the session has.
+    /// Number of lines in the session.
     total: u64,
     t0_us: i64,
     /// Kinds, to which `kind` points.
@@ -46,7 +46,7 @@ pub(super) struct Columns {
     pub(super) focus: Option<Focus>,
 }
 
-/// A subagent alone.
+/// The subagent that the answer is limited to.
 #[derive(Serialize, Debug, PartialEq, JsonSchema)]
 pub(super) struct Focus {
     pub(super) row: i64,
@@ -65,7 +65,7 @@ pub(super) struct Focus {
 
 #[derive(Serialize, Debug, PartialEq, JsonSchema)]
 pub(super) struct Link {
-    /// What the parent was found by.
+    /// The evidence by which the parent was found.
     pub(super) source: Option<String>,
     /// exact, transcript, tentative, ambiguous, or unknown.
     pub(super) confidence: String,

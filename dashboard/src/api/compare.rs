@@ -36,7 +36,7 @@ struct Side {
     turn: Option<u64>,
     label: String,
     start_us: i64,
-    /// Time in turns.
+    /// Time inside turns.
     active_us: i64,
     turns: usize,
     calls: u64,
@@ -80,7 +80,7 @@ struct Wanted {
     turn: Option<u64>,
 }
 
-/// Two sides.
+/// The two sides of a comparison.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Sides {
     /// a session, or session:number for a turn
@@ -165,7 +165,7 @@ fn tokens(turns: &[TurnSummary]) -> Option<Tokens> {
     turns.iter().filter_map(|turn| turn.tokens).reduce(Tokens::plus)
 }
 
-/// Tools by name with their sums, and files that were edited: of everything, or below one turn.
+/// The sums of each tool and the edited files, for all lines or for those of one turn.
 fn used(lines: &[Line], turn: Option<SpanId>) -> (BTreeMap<String, ToolSum>, BTreeSet<String>) {
     let mut inside: BTreeSet<i64> = BTreeSet::new();
     if let Some(turn) = turn {

@@ -15,7 +15,7 @@ use crate::App;
 use crate::problem::Problem;
 
 const LINES_MAX: usize = 200_000;
-/// Subagents within subagents.
+/// Maximum nesting depth of subagents.
 const DEPTH_MAX: usize = 32;
 
 /// The path of one turn.
@@ -34,14 +34,14 @@ pub(super) struct CriticalPath {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Wanted {
-    /// a span; else the longest turn
+    /// id of a turn's span; the longest turn unless given
     turn: Option<String>,
 }
 
 #[derive(Serialize, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(rename = "CriticalStep")]
 struct Step {
-    /// Null if nothing known ran: the model was working, or something that no hook reports.
+    /// Null if no known span ran. The model was working, or something that no hook reports.
     row: Option<i64>,
     id: Option<String>,
     kind: &'static str,
@@ -115,8 +115,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes from `to` back to `from` inside `parent`. At each point, the child that ended last before it was waited
-    /// for.
+    /// Goes back from `to` to `from` inside `parent`. At each point in time, the turn waited for the child that ended
+    /// last before that point.
     fn back(&self, parent: &Line, from: i64, to: i64, depth: usize, steps: &mut Vec<Step>) {
         let mut below: Vec<&Line> =
             self.children.get(&parent.row).into_iter().flatten().copied().collect();
@@ -139,7 +139,7 @@ impl Walk<'_> {
         self.own(parent, from, at, depth, steps);
     }
 
-    /// Time of `parent` in which it waited for none of its children.
+    /// Adds the time in which `parent` waited for none of its children.
     fn own(&self, parent: &Line, from: i64, to: i64, depth: usize, steps: &mut Vec<Step>) {
         let line = Some(parent).filter(|_| depth > 0);
         self.push(line, from, to, steps);

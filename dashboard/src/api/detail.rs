@@ -55,7 +55,7 @@ pub(super) struct Detail {
     export: Vec<ExportItem>,
     /// The page of the file that the call reads, changes or deletes.
     file_url: Option<String>,
-    /// Where else this span can be looked at.
+    /// Links to this span in other programs.
     open_in: Vec<OpenIn>,
     url: String,
 }
@@ -67,8 +67,8 @@ struct OpenIn {
 }
 
 impl OpenIn {
-    /// Fills in a template's placeholders with hex digits and a number. Nothing among them can change the address
-    /// otherwise.
+    /// Fills in the placeholders of a template. The values are hexadecimal digits and a number, so they cannot lead to
+    /// another address.
     fn new((name, template): (String, String), span: &Span) -> Self {
         let url = template
             .replace("{trace_id}", &span.trace.to_string())
@@ -216,7 +216,7 @@ fn link(link: &hookspan_core::Link) -> LinkItem {
     }
 }
 
-/// Where a trace is shown.
+/// The session and the span of a trace.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TracePlace {
     trace_id: String,

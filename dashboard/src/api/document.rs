@@ -11,7 +11,7 @@ use super::endpoints::endpoints;
 use super::{Shared, Table};
 use crate::problem;
 
-/// What no type says.
+/// The parts of the description that no type contains.
 const ABOUT: &str = "Sessions, turns and spans of what Cursor's agent did. Times are integer microseconds (`*_us`), \
 since the epoch or durations. Lists are `{items, next}`: pass `next` as `cursor`; it is null at the end. \
 Version 1 only grows: ignore fields that you do not know.";

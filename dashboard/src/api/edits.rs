@@ -27,7 +27,7 @@ use crate::problem::Problem;
 const EDITS_MAX: usize = 20_000;
 /// Maximum size of a change that is compared line by line. For a larger one only the sums are given.
 const COMPARED_MAX_BYTES: usize = 256 * 1024;
-/// Maximum time for comparing. Whatever is not compared by then is shown as replaced.
+/// Maximum time for a comparison. Lines that are not compared by then are shown as replaced.
 const COMPARED_MAX_TIME: Duration = Duration::from_millis(40);
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -41,7 +41,7 @@ pub(super) struct EditItem {
     removed: i64,
     errors: usize,
     spans: Vec<EditSpan>,
-    /// The file over all sessions.
+    /// The file's page, which covers all sessions.
     page_url: Option<String>,
     url: String,
 }
@@ -190,7 +190,7 @@ pub(super) async fn diff(State(app): State<Arc<App>>, Route(span): Route<String>
 
 /// What an edit changed.
 pub(super) fn difference(source: &dyn Source, span: &Span) -> hookspan_view::Result<Diff> {
-    // The hook after the edit tells best what the file has become. Its texts are kept only if they differ from the
+    // The hook after the edit has the texts that were really written. They are stored only if they differ from the
     // input.
     let parts = || span.contents.iter().filter(|part| part.field == Field::ToolInput);
     let input = parts().find(|part| part.key == EDIT_CHANGES).or_else(|| parts().next());
@@ -297,8 +297,8 @@ mod tests {
         let mut large = Diff::default();
         fill(&mut large, &[(lines(60_000, "old"), lines(70_000, "new"))]);
         assert!(large.bytes > 1_000_000 && large.summary && large.hunks.is_empty());
-        // The largest texts that are compared, with nothing in common. The comparison stops looking for the smallest
-        // difference before the time is over.
+        // The largest texts that are compared, without a common line. The search for the smallest difference ends
+        // within the time limit.
         let mut most = Diff::default();
         fill(&mut most, &[(lines(14_000, "old"), lines(14_000, "new"))]);
         assert!(!most.summary && most.bytes > COMPARED_MAX_BYTES * 9 / 10, "{}", most.bytes);

@@ -43,27 +43,32 @@ fn signing_in(table: &mut impl Table) {
     table.get("/api/v1/access", access, access::list);
     let audit = "sign-ins, deletions and exports, newest first; refusals are counted";
     table.get("/api/v1/audit", audit, access::audit);
-    table.post("/api/v1/access/revoke", "ends one of them", access::revoke);
+    table.post("/api/v1/access/revoke", "signs a browser out, or revokes a token", access::revoke);
 }
 
 fn of_sessions(table: &mut impl Table) {
     table.get("/api/v1/sessions", "sessions, newest activity first", sessions::list);
     table.get("/api/v1/sessions/{session}", "one session", sessions::one);
-    let turns = "its turns and where their time went";
+    let turns = "turns of a session, and where their time went";
     table.get("/api/v1/sessions/{session}/turns", turns, sessions::turns);
-    let spans = "its spans: columns in pre-order, what changed since, or plain rows in pages";
+    let spans =
+        "spans of a session: as columns in pre-order, as a list of changes, or as rows in pages";
     table.get("/api/v1/sessions/{session}/spans", spans, spans::of_session);
-    let steps = "what some of its rows say, each text cut to what a page shows";
+    let steps = "texts of some rows of a session, each shortened for a page";
     table.get("/api/v1/sessions/{session}/steps", steps, steps::steps);
-    let edits = "files that were changed, with the edits of each";
+    let edits = "files that a session changed, with the edits of each";
     table.get("/api/v1/sessions/{session}/edits", edits, edits::edits);
     let lints = "patterns that cost time, with the spans that show them";
     table.get("/api/v1/sessions/{session}/lints", lints, lints::lints);
-    let path = "what the end of a turn waited for, from start to end";
+    let path = "the critical path of a turn: the spans that its end waited for";
     table.get("/api/v1/sessions/{session}/critical-path", path, critical::critical_path);
     table.get("/api/v1/sessions/{session}/export", "the session as a file", export::file);
-    table.post("/api/v1/sessions/{session}/delete", "deletes it everywhere", privacy::delete);
-    table.get("/api/v1/compare", "two side by side", compare::compare);
+    table.post(
+        "/api/v1/sessions/{session}/delete",
+        "deletes the session from all tables",
+        privacy::delete,
+    );
+    table.get("/api/v1/compare", "compares two sessions or two turns", compare::compare);
 }
 
 fn of_spans(table: &mut impl Table) {
@@ -72,28 +77,32 @@ fn of_spans(table: &mut impl Table) {
     table.get("/api/v1/spans/{span}", one, detail::detail);
     let payload = "content in pieces of 256 KiB";
     table.get("/api/v1/spans/{span}/payload/{part}", payload, payload::payload);
-    let diff = "one edit as hunks, or its sums when it is large";
+    let diff = "one edit as hunks; for a large edit only the numbers of lines";
     table.get("/api/v1/spans/{span}/diff", diff, edits::diff);
     table.get("/api/v1/traces/{trace}", "the session of a trace", detail::trace);
 }
 
 fn over_all(table: &mut impl Table) {
-    let overview = "what needs you, what runs, sums of the day";
+    let overview = "what needs you, what runs, and sums of the day";
     table.get("/api/v1/overview", overview, overview::overview);
-    let now = "what each agent does at this moment, beside what is usual";
+    let now = "what each agent does now, compared with its usual times";
     table.get("/api/v1/now", now, now::now);
     table.get("/api/v1/errors", "failures in groups, most frequent first", errors::errors);
     table.get("/api/v1/latency", "percentiles per UTC day and name", latency::latency);
-    let heatmap = "how often which durations happened, over time";
+    let heatmap = "number of calls by duration and time";
     table.get("/api/v1/latency/heatmap", heatmap, latency::heatmap);
     let time = "where the time of finished turns went, and what they cost";
     table.get("/api/v1/time", time, time::time);
     let digest = "what was done in finished turns, by project";
     let files = "files that agents read and changed";
     table.get("/api/v1/files", files, files::files);
-    table.get("/api/v1/file", "one file: every touch, and the sessions of them", files::file);
+    table.get(
+        "/api/v1/file",
+        "one file: the calls that read or changed it, and their sessions",
+        files::file,
+    );
     table.get("/api/v1/digest", digest, digest::digest);
-    table.get("/api/v1/search", "texts that hold all words, newest first", search::search);
+    table.get("/api/v1/search", "texts that contain all words, newest first", search::search);
     table.get("/api/v1/stream", "server-sent events", stream::stream);
 }
 
@@ -101,11 +110,11 @@ fn administration(table: &mut impl Table) {
     table.get("/api/v1/privacy", "what is kept, where, and for how long", privacy::privacy);
     let preview = "what a destination would get of a session, as OTLP/JSON; nothing is sent";
     table.get("/api/v1/privacy/preview", preview, export::preview);
-    let purge = "deletes sessions by age or project, or says how many it would";
+    let purge = "deletes the sessions that match, or only counts them";
     table.post("/api/v1/privacy/purge", purge, privacy::purge);
     table.get("/api/v1/install", "what is left to do until hooks arrive", install::install);
     table.get("/api/v1/health", "journal, database, destinations, counters", health::health);
-    table.post("/api/v1/exporters/{name}/retry", "wakes a destination", health::retry);
+    table.post("/api/v1/exporters/{name}/retry", "makes a destination send now", health::retry);
 }
 
 async fn list() -> Answer<Index> {

@@ -59,7 +59,7 @@ struct Recent {
     url: String,
 }
 
-/// Which failures.
+/// Filters of the list.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ErrorQuery {
     /// id of a session
@@ -72,7 +72,7 @@ pub(super) struct ErrorQuery {
     tool: Option<String>,
     /// what it is drawn as
     kind: Option<OneOf<LineKind>>,
-    /// what failed, with or without this word
+    /// `error` is accepted and changes nothing: only failures are listed
     #[serde(rename = "status")]
     _status: Option<OneOf<Status>>,
     /// began at or after

@@ -29,7 +29,7 @@ pub(super) fn notice_events(
     Ok(text)
 }
 
-/// A short version of hookspan's health.
+/// The event with a short version of hookspan's health.
 pub(super) fn health_event(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<String> {
     let health = source.health()?;
     let failing = health.destinations.iter().filter(|one| one.state != "ok" && one.state != "off");

@@ -26,7 +26,7 @@ pub(super) struct Format {
     media_type: &'static str,
 }
 
-/// The format of who asks for none.
+/// The format if the request names none.
 const HTML: Format =
     Format { word: "html", extension: "html", media_type: "text/html; charset=utf-8" };
 
@@ -75,7 +75,7 @@ impl IntoResponse for SessionFile {
         let headers = [
             (header::CONTENT_TYPE, self.media_type.to_owned()),
             (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", self.name)),
-            // If the file is opened in the browser by mistake, it may do nothing.
+            // If a browser opens the file by mistake, the file may run and load nothing.
             (header::CONTENT_SECURITY_POLICY, format!("{POLICY}; sandbox")),
         ];
         (headers, self.bytes).into_response()

@@ -27,7 +27,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
         })?;
         let given = pairs.into_iter().filter(|(_, text)| !text.is_empty());
         let given = given.map(|(name, text)| (name, Value::String(text))).collect();
-        // Every error here comes from `query`: in our words, and without the text that was wrong.
+        // Every error here comes from the types in `query`. Its text is ours and does not quote the wrong value.
         serde_path_to_error::deserialize(Value::Object(given)).map(Self).map_err(|error| {
             Problem::bad_parameter(error.path().to_string(), error.inner().to_string())
         })

@@ -18,19 +18,19 @@ use super::{Answer, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
 
-/// Files in one answer.
+/// Maximum number of files in one answer.
 const FILES_MAX: usize = 200;
-/// Touches of one file in one answer: each session of them is looked up.
+/// Maximum number of touches of one file in one answer. The session of each touch is looked up.
 const TOUCHES_MAX: usize = 400;
-/// Files that are listed beside one.
+/// Maximum number of other files that are listed with a file.
 const BESIDE_MAX: usize = 12;
-/// Sessions in which files beside it are looked for.
+/// Maximum number of sessions in which other files are looked for.
 const SESSIONS_MAX: usize = 40;
-/// Characters of a session's title.
+/// Maximum length of a session's title in characters.
 const TITLE_MAX: usize = 120;
 
 words! {
-    /// Order of files, the largest or newest first.
+    /// What files are sorted by, the largest or newest first.
     Order { Last = "last", Edits = "edits", Reads = "reads", Lines = "lines", Errors = "errors", Sessions = "sessions" }
 }
 
@@ -52,11 +52,12 @@ pub(super) struct Wanted {
 pub(super) struct Files {
     from_us: i64,
     to_us: i64,
-    /// At most 200, in the order asked for.
+    /// At most 200, in the requested order.
     items: Vec<FileItem>,
-    /// Files that match, with those that are not listed.
+    /// Number of files that match, including those that are not listed.
     total: usize,
-    /// Only newer touches were looked at; null: all of the period.
+    /// Start of the time that was searched, if the period contains too many touches. Null if the whole period was
+    /// searched.
     since_us: Option<i64>,
     url: &'static str,
 }
@@ -64,17 +65,17 @@ pub(super) struct Files {
 /// What agents did to one file.
 #[derive(Serialize, JsonSchema)]
 struct FileItem {
-    /// Null: it lies outside of any workspace.
+    /// Null if the file is outside of every workspace.
     project: Option<String>,
-    /// Below the workspace, or whole.
+    /// Relative to the workspace; the whole path for a file outside of it.
     path: String,
     reads: u64,
-    /// Changes and deletions.
+    /// Number of changes and deletions.
     edits: u64,
-    /// Lines, of edits that did not fail; null where no edit tells.
+    /// Lines added by successful edits. Null if no edit reports its lines.
     added: Option<u64>,
     removed: Option<u64>,
-    /// Calls that failed.
+    /// Number of failed calls.
     errors: u64,
     sessions: u64,
     last_us: i64,
@@ -143,9 +144,9 @@ fn key(file: &FileSums, order: Order) -> u64 {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Named {
-    /// name of its project; left out: it lies outside of any
+    /// name of the project; leave it out for a file outside of every workspace
     project: Option<String>,
-    /// below the workspace, or whole
+    /// path relative to the workspace, or the whole path
     #[schemars(required)]
     path: Option<String>,
 }
@@ -159,11 +160,11 @@ pub(super) struct File {
     sums: FileItem,
     /// Newest first, at most 400.
     touches: Vec<TouchItem>,
-    /// There are older ones in the period, which are in no number of this answer.
+    /// The period contains older touches. The numbers in this answer do not include them.
     more: bool,
-    /// Sessions that touched it, newest first.
+    /// Sessions that touched the file, newest first.
     sessions: Vec<FileSession>,
-    /// Files that the same sessions touched, those of most sessions first.
+    /// Other files that the same sessions touched. Files touched in most sessions come first.
     beside: Vec<Beside>,
     url: String,
 }
@@ -175,7 +176,7 @@ struct TouchItem {
     row: i64,
     id: String,
     session: String,
-    /// Null where it is in no turn.
+    /// Number of the turn. Null if the call is not in a turn.
     turn: Option<u64>,
     at_us: i64,
     dur_us: Option<i64>,
@@ -211,7 +212,7 @@ struct FileSession {
 struct Beside {
     project: Option<String>,
     path: String,
-    /// How many of the sessions.
+    /// Number of these sessions that touched this file.
     sessions: usize,
     url: String,
 }
@@ -277,7 +278,7 @@ fn add(sums: &mut FileSums, touch: &Touch) {
         return;
     }
     sums.edits += 1;
-    // An edit that failed changed nothing.
+    // A failed edit changed nothing.
     let more = |sum: &mut Option<u64>, lines: Option<u64>| {
         if let Some(lines) = lines.filter(|_| !touch.failed) {
             *sum = Some(sum.unwrap_or(0).saturating_add(lines));
@@ -288,7 +289,7 @@ fn add(sums: &mut FileSums, touch: &Touch) {
 }
 
 fn item(touch: &Touch, turns: &[TurnSummary]) -> TouchItem {
-    // The turn of its trace; of several the last one that began before it.
+    // The turn with the same trace. If several turns have it, the last one that began before the touch.
     let of_trace = || turns.iter().filter(|turn| turn.trace == touch.trace);
     let before = of_trace().filter(|turn| turn.started_at <= touch.start);
     let turn = before
@@ -341,7 +342,7 @@ fn session_item<'a>(
     }
 }
 
-/// Files that the sessions touched beside this one.
+/// Other files that the same sessions touched.
 fn beside(
     source: &dyn Source,
     sessions: &[&str],

@@ -1,4 +1,4 @@
-//! A single subagent: its part of the waterfall, its task, its result, and how sure its link is.
+//! A single subagent: its part of the waterfall, its task, its result, and how certain the link to its parent is.
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-/// How hookspan itself is doing.
+/// hookspan's own state.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Health")]
 pub(super) struct HealthItem {
@@ -21,7 +21,7 @@ pub(super) struct HealthItem {
     version: String,
     token_required: bool,
     trouble: Option<String>,
-    /// The time from a hook's stamp until the collector had it, over the last day.
+    /// Time from a hook's timestamp until the collector has read the hook, over the last day.
     shim: Option<ShimItem>,
     spool: SpoolItem,
     /// Hooks that were not kept, by reason.
@@ -30,7 +30,7 @@ pub(super) struct HealthItem {
     unknown_events: Vec<NamedCount>,
     unknown_fields: Vec<NamedCount>,
     unknown_values: Vec<NamedCount>,
-    /// A report of all of these as text: names, shapes and counts only. Null if everything is known.
+    /// A report of all unknown names as text, with names, types and counts only. Null if everything is known.
     drift_report: Option<String>,
     queue: QueueItem,
     journal: JournalItem,
@@ -71,7 +71,7 @@ struct NamedCount {
 #[derive(Serialize, JsonSchema)]
 struct SearchItem {
     bytes: u64,
-    /// Changes that cannot be found yet.
+    /// Number of changes that are not in the search index yet.
     lag: u64,
 }
 
@@ -129,7 +129,7 @@ struct ExporterItem {
     expired: u64,
     /// Spans that were not delivered, by reason.
     lost: BTreeMap<String, u64>,
-    /// Its metrics, if it is sent any.
+    /// The metrics for this destination, if it gets metrics.
     metrics: Option<MetricsItem>,
 }
 
@@ -143,7 +143,7 @@ struct MetricsItem {
     delivered: u64,
     /// Points lost.
     lost: u64,
-    /// Spans that no metric counts, because they ended more than a day before.
+    /// Spans that are left out of all metrics, because they ended more than a day earlier.
     left_out: u64,
 }
 

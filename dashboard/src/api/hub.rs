@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use super::events::{health_event, notice_events, resync};
 use crate::Clock;
 
-/// Open streams; one more is refused.
+/// Maximum number of open streams. A further one is refused.
 const STREAMS_MAX: usize = 32;
 /// Maximum number of notices that a slow client may be behind. Beyond that it must reload.
 const QUEUE_MAX: usize = 256;
@@ -24,7 +24,7 @@ const QUEUE_MAX: usize = 256;
 const HISTORY_MAX: usize = 10_000;
 /// Maximum number of sessions that a reconnecting client is told about.
 pub(crate) const RESUME_MAX: usize = 500;
-/// At most ten batches a second.
+/// Minimum time between two batches of notices: ten batches per second.
 const BATCH_EVERY: Duration = Duration::from_millis(100);
 
 /// See the module.
@@ -57,7 +57,7 @@ struct State {
     history: VecDeque<(u64, Arc<str>)>,
 }
 
-/// A client's place in the stream.
+/// One client's subscription to the stream.
 pub(crate) struct Subscription {
     pub(crate) notices: broadcast::Receiver<Bytes>,
     pub(crate) closing: watch::Receiver<bool>,
@@ -73,7 +73,7 @@ impl Hub {
         Self { shared: Arc::new(shared), streams, closing }
     }
 
-    /// A subscription to the stream; `None` if all are taken.
+    /// Subscribes to the stream. `None` if the maximum number of streams is open.
     pub(crate) fn subscribe(&self) -> Option<Subscription> {
         let permit = Arc::clone(&self.streams).try_acquire_owned().ok()?;
         let notices = self.shared.sender.subscribe();

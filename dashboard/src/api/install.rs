@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Answer, json, read};
 use crate::App;
 
-/// What is left to do.
+/// The remaining steps.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Installation {
     steps: Vec<StepItem>,

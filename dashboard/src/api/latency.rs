@@ -41,7 +41,7 @@ impl Group {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Name {
-    /// only this one of the group
+    /// only the row with this name
     name: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Latency {
     from_us: i64,
     to_us: i64,
     items: Vec<LatencyItem>,
-    /// Where there are figures, if there are none in the period.
+    /// Where older figures are, if the period has none.
     older: Option<Older>,
     url: String,
 }
@@ -69,11 +69,11 @@ struct Older {
 /// A period.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct PeriodQuery {
-    /// up to now: 30, at most 3660
+    /// number of days up to now: 30 unless given, at most 3660
     days: Option<Number>,
-    /// begins then, instead of `days`
+    /// begin of the period, instead of `days`
     from_us: Option<Number>,
-    /// ends then, instead of now
+    /// end of the period; now unless given
     to_us: Option<Number>,
 }
 
@@ -89,9 +89,9 @@ struct LatencyItem {
     p95_us: Option<u64>,
     p99_us: Option<u64>,
     max_us: Option<u64>,
-    /// All of them together.
+    /// Sum of the durations.
     total_us: Option<u64>,
-    /// The spans behind it.
+    /// Link to the sessions with these spans.
     url: String,
 }
 
@@ -153,7 +153,7 @@ impl Period {
         (self.from_ns, self.to_ns)
     }
 
-    /// Its UTC days as edges of at most `most` columns, of some days each where there are more days.
+    /// The edges of columns of UTC days. If the period has more than `most` days, each column has several days.
     pub(super) fn edges(&self, now_ns: i64, most: i64) -> Vec<i64> {
         let (first, last) = self.in_units(DAY_NS);
         let days = last - first + 1;
@@ -162,7 +162,7 @@ impl Period {
         let columns = (days + width - 1) / width;
         let mut edges: Vec<i64> =
             (0..=columns).map(|column| (first + column * width) * DAY_NS).collect();
-        // A period that begins or ends within a day has no more than that.
+        // If the period begins or ends within a day, so does its first or last column.
         if !self.is_whole_days(now_ns) {
             if let Some(begin) = edges.first_mut() {
                 *begin = self.from_ns;
@@ -192,8 +192,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// The name within the group, if the filter words select only that. Then stored sums can answer. The whole path of
-    /// a project selects more than a name.
+    /// The name that the filter words select, if they select nothing else. In that case the answer can be read from
+    /// stored sums. A project given as a whole path is not such a name.
     fn own_name(&self) -> Option<Option<String>> {
         let LineFilter { tool, kind, model, project, .. } = self.filter.clone();
         let name = match self.group {
@@ -294,7 +294,7 @@ pub(super) struct Heatmap {
     columns: i64,
     /// Lower limit of each row, as the logarithm to base two of microseconds.
     buckets: Vec<u32>,
-    /// Column, row, calls.
+    /// Index of the column, index of the row, and number of calls.
     counts: Vec<(i64, usize, u64)>,
     max: u64,
     url: String,
@@ -359,7 +359,7 @@ fn step(hours: i64) -> i64 {
 
 type Grid = (Vec<u32>, Vec<(i64, usize, u64)>);
 
-/// The rows from the first used one to the last, and their cells.
+/// The rows from the first to the last row with calls, and their cells.
 fn grid(cells: &[HeatCell], first: i64, step: i64) -> Grid {
     let low = cells.iter().map(|cell| cell.bucket).min().unwrap_or(0);
     let high = cells.iter().map(|cell| cell.bucket).max().unwrap_or(0);

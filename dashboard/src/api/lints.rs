@@ -14,7 +14,7 @@ use super::{Answer, Page, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
 
-/// Lines that are looked at.
+/// Maximum number of lines that are searched.
 const LINES_MAX: usize = 100_000;
 /// Maximum number of spans that are named as evidence of one finding.
 const EVIDENCE_MAX: usize = 20;
@@ -24,7 +24,7 @@ const FAILING_MIN: usize = 3;
 const CHURN_MIN: usize = 5;
 /// A finding if the same file is read this often without an edit in between.
 const REREAD_MIN: usize = 4;
-/// A call that waited so long.
+/// A finding if a call waited this long.
 const WAIT_MIN_US: i64 = 60_000_000;
 /// A finding if the short waits in one turn add up to this much.
 const SHORT_WAIT_MAX_US: i64 = 5_000_000;
@@ -245,7 +245,7 @@ fn duration_us(line: &Line) -> i64 {
     line.length_ns().map_or(0, |ns| (ns / 1_000).max(0))
 }
 
-/// What stands behind the tool's name.
+/// The part of a label after the tool's name.
 fn file(label: &str) -> &str {
     label.split_once(' ').map_or("", |(_, file)| file)
 }

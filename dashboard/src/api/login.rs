@@ -24,11 +24,11 @@ pub(super) struct Hello {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Proof {
-    /// As before.
+    /// Id of the credential, as in the challenge.
     id: String,
-    /// As before.
+    /// The nonce of the page, as in the challenge.
     page_nonce: String,
-    /// That of the challenge.
+    /// The nonce from the answer to the challenge.
     nonce: String,
     /// 64 hexadecimal digits.
     proof: String,
@@ -65,7 +65,7 @@ pub(super) async fn challenge(
     json(Challenged { token_required: true, challenge })
 }
 
-/// A page that is in.
+/// The answer to a page that has signed in.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct LoggedIn {
     token_required: bool,
@@ -80,7 +80,7 @@ struct Granted {
     tab: String,
     /// Id of the key for other pages of this browser. Valid until the collector stops.
     page: String,
-    /// Id of the key for this page after that.
+    /// Id of the key for this page after a restart of the collector.
     restart: String,
     /// Key with which tabs encrypt their messages to each other, 64 hexadecimal digits.
     channel: String,
@@ -98,7 +98,7 @@ pub(super) async fn login(
     };
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
     let agent = agent.unwrap_or_default().to_owned();
-    // The access that is granted is stored on disk first.
+    // The new access is stored on disk before the page gets it.
     let granted = tokio::task::spawn_blocking(move || {
         let handshake = Handshake { id: &id, page_nonce: &page_nonce, nonce: &nonce };
         door.finish(&Answered { handshake, proof: &proof, agent: &agent })
@@ -116,7 +116,7 @@ pub(super) async fn login(
     json(LoggedIn { token_required: true, granted: Some(granted) })
 }
 
-/// Where to go.
+/// The page to open next.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct LoggedOut {
     url: &'static str,
@@ -139,7 +139,7 @@ pub(super) struct Code {
     code: String,
 }
 
-/// Makes a code that signs one browser in. Only for commands of the owner: a browser cannot make another code.
+/// Makes a code that signs one browser in. Only commands of the owner may do this; a signed-in browser may not.
 pub(super) async fn code(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
@@ -148,7 +148,7 @@ pub(super) async fn code(
     json(Code { code })
 }
 
-/// How a code is.
+/// The state of a code.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CodeState {
     used: bool,
@@ -164,7 +164,7 @@ pub(super) async fn code_state(
     json(CodeState { used })
 }
 
-/// Ends a session and everything that is open in it.
+/// Ends a session and closes everything that uses it.
 pub(super) async fn end_session(door: Arc<Door>, session: String) -> Result<bool, Problem> {
     let ended = tokio::task::spawn_blocking(move || {
         let mut was_there = false;

@@ -21,7 +21,8 @@ use super::sessions::{CostItem, SessionItem, cost_of};
 use super::{Answer, json, read, session_url};
 use crate::App;
 
-/// Agents in one answer: those that need a person first, then those that run, then those whose turn ended.
+/// Maximum number of agents in one answer. Agents that need a person come first, then running agents, then agents whose
+/// turn ended.
 const AGENTS_MAX: usize = 24;
 /// The strip of the last ten minutes: columns of ten seconds.
 const COLUMNS: usize = 60;
@@ -39,17 +40,17 @@ pub(super) struct Now {
     now_us: i64,
     agents: Vec<Agent>,
     counts: CountItem,
-    /// There are more than are listed.
+    /// Whether there are more agents than listed.
     more: bool,
 }
 
-/// How many agents need a person, of those that are listed and of those that are not.
+/// Number of agents that need a person, including agents that are not listed.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "NowCounts")]
 struct CountItem {
-    /// Something stands still until a person acts: what the badge counts.
+    /// Agents that wait until a person acts. The badge shows this number.
     need_you: usize,
-    /// A turn ended.
+    /// Agents whose turn ended.
     turn_ended: usize,
 }
 
@@ -78,7 +79,7 @@ struct Agent {
     strip: Strip,
 }
 
-/// A call that runs, or waits.
+/// A call that runs or waits.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpenCall")]
 struct CallItem {
@@ -93,7 +94,7 @@ struct CallItem {
     /// Median duration of this tool's calls over thirty days; null if there are fewer than eight.
     p50_us: Option<u64>,
     p95_us: Option<u64>,
-    /// Runs whose length is known.
+    /// Number of calls whose duration is known.
     runs: u64,
     url: String,
 }
@@ -134,7 +135,7 @@ fn view(source: &dyn Source, now_ns: i64) -> hookspan_view::Result<Now> {
     let counts = Counts::of(found.iter().map(|one| one.verdict.status));
     more |= found.len() > AGENTS_MAX;
     found.truncate(AGENTS_MAX);
-    // A card keeps its place while its agent lives.
+    // Cards are sorted by the start of the session, so that a card does not move while its agent runs.
     let place = |one: &Standing| (one.session.started_at, one.session.root.clone());
     found.sort_by_cached_key(place);
     let now_us = now_ns / 1_000;
@@ -313,7 +314,7 @@ mod tests {
                 // Begins before the strip.
                 line(LineKind::Shell, at(-100), Some(at(5))),
                 line(LineKind::Shell, at(15), Some(at(20))),
-                // Beside it: the same time.
+                // Runs at the same time as the previous line.
                 line(LineKind::Shell, at(15), Some(at(20))),
                 line(LineKind::Thinking, at(590), None),
                 line(LineKind::Turn, at(-100), None),

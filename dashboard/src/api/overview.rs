@@ -1,4 +1,4 @@
-//! What needs the person now, what runs, and today's sums.
+//! What needs the user now, what runs, and today's sums.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use super::sessions::{CostItem, SessionItem, project};
 use super::{Answer, json, read, session_url};
 use crate::App;
 
-/// Gaps that are listed.
+/// Maximum number of gaps that are listed.
 const GAPS_MAX: usize = 20;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// What needs the person now, what runs, and the day's sums.
+/// What needs the user now, what runs, and today's sums.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Overview {
     now_us: i64,
-    /// What stands still until a person acts, the oldest first.
+    /// Sessions that wait until a person acts, oldest first.
     needs: Vec<Need>,
-    /// Turns that ended, the oldest first: quieter than `needs`, and not counted by the badge.
+    /// Turns that ended, oldest first. They are less urgent than `needs`, and the badge does not count them.
     ended: Vec<Need>,
     running: Vec<SessionItem>,
     today: Today,
@@ -112,7 +112,7 @@ fn view(source: &dyn Source, from_us: Option<i64>, now_ns: i64) -> hookspan_view
     Ok(Overview { now_us: now_ns / 1_000, needs, ended, running, today, gaps: gaps.collect() })
 }
 
-/// A session that needs a person, with the text that says most: its call, its failure, or what it was asked.
+/// A session that needs a person, with its most useful text: the call, the failure, or the prompt.
 fn need(one: &Standing) -> Need {
     let session = &one.session;
     let line = one.call.as_ref().map(|(line, _)| line);

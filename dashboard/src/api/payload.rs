@@ -17,16 +17,16 @@ use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-/// One piece, bytes.
+/// Maximum size of one piece in bytes.
 const PIECE_MAX_BYTES: usize = 256 * 1024;
-/// Parts of one span.
+/// Maximum number of parts of one span.
 const PARTS_MAX: usize = 64;
 
 /// A part that can be fetched.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PayloadItem {
     part: String,
-    /// What the tab says.
+    /// Label of the tab.
     title: &'static str,
     bytes: usize,
     truncated: bool,
@@ -48,7 +48,7 @@ pub(super) struct Piece {
     next: Option<usize>,
 }
 
-/// Where a part lies.
+/// A part, and the stored hook that contains it.
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) title: &'static str,
@@ -74,7 +74,7 @@ pub(super) fn list(source: &dyn Source, span: &Span) -> view::Result<Vec<Payload
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Offset {
-    /// bytes: `next` of the piece before
+    /// offset in bytes: `next` of the previous piece
     offset: Option<Number>,
 }
 

@@ -82,7 +82,7 @@ pub(super) struct Purge {
     from_us: Option<i64>,
     /// Sessions that began at or before.
     to_us: Option<i64>,
-    /// Only counts.
+    /// Only count; delete nothing.
     #[serde(default)]
     dry_run: bool,
 }
@@ -102,13 +102,13 @@ impl Purge {
     }
 }
 
-/// What a purge came to.
+/// The result of a purge.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Purged {
     dry_run: bool,
-    /// Sessions that it means.
+    /// Number of sessions that match.
     sessions: usize,
-    /// There are more: ask again.
+    /// There are more sessions. Send the request again.
     more: bool,
     deleted_sessions: u64,
     deleted_spans: u64,
@@ -169,7 +169,7 @@ pub(super) struct Confirmation {
     confirm: String,
 }
 
-/// What a deletion came to.
+/// The result of a deletion.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DeletedSession {
     deleted_spans: u64,

@@ -176,9 +176,9 @@ words! {
 /// Which page of a list.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Paging {
-    /// 50, at most 500
+    /// number of items: 50 unless given, at most 500
     limit: Option<Limit>,
-    /// `next` of the page before
+    /// `next` of the previous page
     cursor: Option<String>,
 }
 
@@ -215,7 +215,7 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    /// The filter that these words make, without a period.
+    /// The filter for these words, without a period.
     pub(super) fn filter(self) -> LineFilter {
         LineFilter {
             project: self.project,
@@ -228,7 +228,7 @@ impl Narrow {
     }
 }
 
-/// Filters of spans, as in the bar.
+/// Filters of spans, as in the filter bar.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct SpanQuery {
     /// id of a session

@@ -20,9 +20,9 @@ use super::{Answer, cursor, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-/// Longest query, characters.
+/// Maximum length of a query in characters.
 const QUERY_MAX: usize = 500;
-/// Characters of a session's title.
+/// Maximum length of a session's title in characters.
 const TITLE_MAX: usize = 120;
 /// Words of a query; more do not make it more precise.
 const TERMS_MAX: usize = 16;
@@ -36,7 +36,7 @@ struct HitItem {
     project: Option<String>,
     /// First prompt of the session, shortened.
     title: Option<String>,
-    /// Number of its turn; null where it is in none.
+    /// Number of the turn. Null if the text is not in a turn.
     turn: Option<u64>,
     field: String,
     text: String,

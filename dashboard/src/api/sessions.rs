@@ -74,12 +74,12 @@ impl CostItem {
 }
 
 impl CostItem {
-    /// The estimate alone.
+    /// The estimated amount.
     pub(super) fn amount(&self) -> f64 {
         self.estimated
     }
 
-    /// Of tokens by model.
+    /// Estimates the cost of tokens by model.
     pub(super) fn sum(prices: &Prices, used: &[(Option<String>, Usage)]) -> Option<Self> {
         let costs =
             used.iter().filter_map(|(model, usage)| prices.estimate(model.as_deref(), *usage));

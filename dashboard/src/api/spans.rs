@@ -25,9 +25,9 @@ words! {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Wanted {
-    /// a rev: only what changed after it
+    /// a `rev`: only spans that changed after it
     since: Option<Number>,
-    /// a span: only what lies below it
+    /// id of a span: only this span and the spans below it
     focus: Option<String>,
     /// columns unless given
     format: Option<OneOf<Format>>,
@@ -85,7 +85,8 @@ pub(super) async fn latest(
 ) -> Answer<Page<LineItem>> {
     let (limit, before) = (paging.limit(), paging.position()?);
     let filter = LineFilter::from(query);
-    // Without a filter, the order is that of writing, because a page that follows wants what was written last.
+    // Without a filter, spans are sorted by when they were written, because a page that follows shows what was written
+    // last.
     let by_row = filter.is_empty();
     let mut lines = read(&app, move |source| {
         if by_row {

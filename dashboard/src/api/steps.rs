@@ -1,4 +1,4 @@
-//! The texts of a conversation: those of a few rows at once, each cut to the part that people read there.
+//! The texts of a conversation, for a few rows at once. Each text is cut to the part that the page shows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::problem::Problem;
 
 /// Maximum number of rows in an answer: more than a page shows at once.
 const ROWS_MAX: usize = 64;
-/// Most of a text that is read as prose: a prompt, a thought, an answer, a task.
+/// Maximum size of a prompt, a thought, an answer or a task.
 const PROSE_MAX_BYTES: usize = 16 * 1024;
-/// The same for a copy, which has no "more" to click.
+/// The same for a copy. A copy is longer, because it has no "more" button.
 const COPY_MAX_BYTES: usize = 128 * 1024;
-/// Maximum size of what goes into a tool or comes out of it.
+/// Maximum size of the input or the output of a tool.
 const DATA_MAX_BYTES: usize = 4 * 1024;
 const DATA_MAX_LINES: usize = 40;
-/// Lines of one edit.
+/// Maximum number of lines of one edit.
 const EDIT_MAX_LINES: usize = 200;
 /// Once an answer has this much text, the remaining rows are left for the next request.
 const ANSWER_MAX_BYTES: usize = 512 * 1024;
@@ -97,9 +97,9 @@ struct StepItem {
     id: String,
     label: String,
     texts: Vec<StepText>,
-    /// Null where the row is no edit.
+    /// Null if the row is not an edit.
     edit: Option<StepEdit>,
-    /// Why it failed; null if it did not.
+    /// Why the call failed. Null if it did not fail.
     message: Option<String>,
     exit_code: Option<i64>,
     /// The page of the file that the call reads, changes or deletes.
@@ -133,7 +133,7 @@ struct StepEdit {
     hunks: Vec<Hunk>,
     /// Number of lines that were left out of the hunks.
     left: usize,
-    /// Too large to be compared.
+    /// The edit is too large to be compared.
     summary: bool,
     /// The text is not stored.
     redacted: bool,
@@ -192,7 +192,7 @@ impl Reader<'_> {
             Status::Error { message, .. } => Some(self.clean(message.clone())),
         };
         let failed = message.is_some();
-        // The text of an edit is its difference. Its result matters only if the edit failed.
+        // An edit is shown as a difference. The text of its result is needed only if the edit failed.
         let told = |part: &&Part| match part.name.as_str() {
             "input" => !edit,
             "output" => !edit || failed,
@@ -261,7 +261,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text for its purpose. A text that is copied is redacted, because it leaves this machine.
+    /// Prepares a text for its purpose. A copy is redacted, because it may leave this machine.
     fn clean(&self, text: String) -> String {
         if self.copy { self.source.redacted(&text) } else { text }
     }
@@ -292,7 +292,7 @@ fn error_line(text: &str) -> usize {
     text.lines().position(says).unwrap_or(0)
 }
 
-/// A part of a text: from the line `from`, at most this many lines and bytes.
+/// The part of a text that begins at line `from`, with at most this many lines and bytes.
 fn excerpt(text: &str, from: usize, lines: usize, bytes: usize) -> &str {
     let starts = |n: usize| match n {
         0 => 0,

@@ -17,14 +17,14 @@ use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-/// Columns at most, unless they were asked for; a longer period has wider ones.
+/// Maximum number of columns if the request does not list them. A longer period gets wider columns.
 const COLUMNS_MAX: i64 = 62;
-/// Columns at most that can be asked for: the weeks of a year, by day.
+/// Maximum number of columns in a request: the days of all weeks that overlap a year.
 const ASKED_MAX: usize = 400;
-/// Names that have a share of their own in a column.
+/// Number of projects or models with their own share in a column.
 const SHARES_MAX: usize = 8;
 const MINUTE_NS: i64 = 60_000_000_000;
-/// Sums are kept for quarters of an hour.
+/// The store keeps sums per quarter of an hour, because the time zones of today differ from UTC by a multiple of that.
 const QUARTER_NS: i64 = 15 * MINUTE_NS;
 
 /// Where the time of finished turns went.
@@ -33,7 +33,7 @@ const QUARTER_NS: i64 = 15 * MINUTE_NS;
 pub(super) struct Times {
     from_us: i64,
     to_us: i64,
-    /// Of the first column.
+    /// Length of the first column.
     step_us: i64,
     project: Option<String>,
     model: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Times {
     days: Vec<Column>,
     /// Projects, most active first. All projects are listed, even if one was requested.
     items: Vec<Project>,
-    /// Models, most active first; of all, also when one was asked for.
+    /// Models, most active first. All models are listed, even if one was requested.
     models: Vec<Model>,
     url: &'static str,
 }
@@ -54,21 +54,21 @@ struct Column {
     to_us: i64,
     #[serde(flatten)]
     sums: Sums,
-    /// By project or model, as asked for: the first eight of the list, then all others together.
+    /// Shares by project or by model, as requested: the first eight of the list, then one share for all others.
     shares: Vec<Share>,
 }
 
-/// What one project or model has of a column.
+/// The part of a column that belongs to one project or model.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TimeShare")]
 struct Share {
-    /// Its place in `items` or `models`; null: all others.
+    /// Index in `items` or `models`. Null for the share of all others.
     of: Option<usize>,
     active_us: i64,
     turns: u64,
-    /// In and out; null where no turn reported any.
+    /// Input and output tokens together. Null if no turn reported tokens.
     tokens: Option<u64>,
-    /// Estimated, of the tokens that have a price; null without prices or tokens.
+    /// Estimated cost of the tokens that have a price. Null without prices, or if no turn reported tokens.
     cost: Option<f64>,
 }
 
@@ -85,7 +85,7 @@ struct Project {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ModelTime")]
 struct Model {
-    /// Null where none was named.
+    /// Null if no model was reported.
     model: Option<String>,
     #[serde(flatten)]
     sums: Sums,
@@ -103,13 +103,13 @@ struct Sums {
     /// Over the turns that reported them; null if none did.
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
-    /// Of the input tokens: read from the cache.
+    /// Input tokens that were read from the cache.
     cached_tokens: Option<u64>,
     /// Null without a price table, or when no turn reported tokens.
     cost: Option<CostItem>,
 }
 
-/// Sums on the way.
+/// Sums while rows are added.
 #[derive(Clone, Default)]
 struct Sum {
     time: DayTime,
@@ -182,9 +182,10 @@ pub(super) struct Wanted {
     model: Option<String>,
     /// only turns that failed
     status: Option<OneOf<Status>>,
-    /// what `shares` of a column are by: none unless given
+    /// whether `shares` are by project or by model; none unless given
     by: Option<OneOf<By>>,
-    /// lengths of the columns from from_us on, in minutes: 1440*29,1380 are 29 days and one of 23 hours; else UTC days
+    /// lengths of the columns in minutes, starting at from_us: 1440*29,1380 means 29 columns of a day and one of 23
+    /// hours; UTC days unless given
     columns: Option<String>,
     #[schemars(skip)]
     tool: Option<String>,
@@ -193,7 +194,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The filter, if it is one of turns.
+    /// The filter. Fails if the request filters by something that a turn does not have.
     fn filter(&self) -> Result<LineFilter, Problem> {
         for (word, value) in [("tool", &self.tool), ("kind", &self.kind)] {
             if value.is_some() {
@@ -218,20 +219,23 @@ pub(super) async fn time(
     let edges = match (&wanted.columns, from_ns) {
         (Some(columns), Some(from_ns)) => asked(columns, from_ns)?,
         (Some(_), None) => {
-            return Err(Problem::bad_parameter("from_us", "where the first of the columns begins"));
+            return Err(Problem::bad_parameter(
+                "from_us",
+                "`columns` needs `from_us`: the time at which the first column begins",
+            ));
         }
         (None, _) => period.edges(now_ns, COLUMNS_MAX),
     };
     let is_path = wanted.project.as_ref().is_some_and(|name| name.contains(['/', '\\']));
     let has_sums = !filter.failed && !is_path && edges.iter().all(|edge| edge % QUARTER_NS == 0);
     let by = wanted.by.map_or(By::None, |by| by.0);
-    // Of a path, all rows are those that were asked for.
+    // A path is used as a filter when rows are read. So all rows belong to the requested project.
     let name = wanted.project.clone().filter(|_| !is_path);
     let counted = LineFilter { project: filter.project.clone().filter(|_| is_path), ..filter };
     let answer = read(&app, move |source| {
         let spent = match has_sums {
             true => Some(source.spent(&edges)?),
-            // Projects and models are of all, also when one is asked for.
+            // The lists contain all projects and models, so the requested one is not used as a filter here.
             false => source.spent_of(&edges, &LineFilter { model: None, ..counted.clone() })?,
         };
         let asked = Asked { project: name, model: counted.model.clone(), by };
@@ -241,10 +245,14 @@ pub(super) async fn time(
     json(Times { project: wanted.project, ..answer })
 }
 
-/// The columns that were asked for, as edges.
+/// The edges of the requested columns.
 fn asked(columns: &str, from_ns: i64) -> Result<Vec<i64>, Problem> {
-    let wrong =
-        || Problem::bad_parameter("columns", "up to 400 lengths in minutes, as 1440*29,1380");
+    let wrong = || {
+        Problem::bad_parameter(
+            "columns",
+            "write up to 400 lengths in minutes, such as 1440*29,1380",
+        )
+    };
     let mut edges = vec![from_ns];
     for part in columns.split(',') {
         let (length, times) = part.split_once('*').unwrap_or((part, "1"));
@@ -261,14 +269,14 @@ fn asked(columns: &str, from_ns: i64) -> Result<Vec<i64>, Problem> {
     Ok(edges)
 }
 
-/// The filter words other than the project, as a query.
+/// The filter words other than the project, as part of a URL.
 fn beside(filter: &LineFilter) -> String {
     let model = filter.model.as_deref().map(|model| format!("model={}", super::escape(model)));
     let status = filter.failed.then(|| "status=error".to_owned());
     model.into_iter().chain(status).collect::<Vec<_>>().join("&")
 }
 
-/// What an answer is of.
+/// The parts of the request that shape the answer.
 struct Asked {
     project: Option<String>,
     model: Option<String>,
@@ -394,8 +402,8 @@ fn model_row((name, sum): &(Option<&String>, Sum), prices: &Prices) -> Model {
     }
 }
 
-/// Address of the list of a row's sessions. A row without a name links to the whole list: no filter finds sessions that lack a
-/// project or a model.
+/// URL of the list of a row's sessions. A row without a name links to the whole list, because no filter selects
+/// sessions without a project or a model.
 fn sessions_url(word: &str, name: Option<&String>, beside: &str) -> String {
     let own = name.map(|name| format!("{word}={}", super::escape(name)));
     let beside = Some(beside.to_owned()).filter(|text| !text.is_empty());

@@ -1,5 +1,5 @@
-//! Who may still read the dashboard after a restart: signed-in browsers and scripts. The collector stores this in a private
-//! file. Nothing in the file is enough to sign in with.
+//! Who may read the dashboard: signed-in browsers and scripts. The collector stores this in a private file, so that it
+//! survives a restart. The content of the file is not enough to sign in.
 
 use core::fmt;
 use std::io;
@@ -19,7 +19,7 @@ const DAY_S: i64 = 86_400;
 const SESSIONS_MAX: usize = 32;
 /// Maximum number of keys of one browser. Each page that is or was open has one.
 const KEYS_MAX: usize = 64;
-/// Tokens of scripts.
+/// Maximum number of tokens for scripts.
 const TOKENS_MAX: usize = 64;
 /// Maximum length of a token's name in characters.
 const NAME_MAX: usize = 40;
@@ -34,13 +34,13 @@ pub trait Vault: Send + Sync {
     /// [`VaultError::Read`] or [`VaultError::Damaged`].
     fn read(&self) -> Result<Arc<Access>, VaultError>;
 
-    /// Reads, changes and writes it. Nobody else can change it in between.
+    /// Reads, changes and writes the value. Nobody else can change the value in between.
     ///
     /// # Errors
     /// Those of [`Vault::read`], and [`VaultError::Write`].
     fn change(&self, change: &mut dyn FnMut(&mut Access)) -> Result<(), VaultError>;
 
-    /// Notes what happened at the sign-in. By default nothing is noted.
+    /// Records an event of the sign-in. By default nothing is recorded.
     fn note(&self, _: Knock<'_>) {}
 
     /// 32 random bytes.
@@ -83,7 +83,7 @@ impl fmt::Display for VaultError {
 
 impl core::error::Error for VaultError {}
 
-/// What happened at the door.
+/// An event of the sign-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knock<'a> {
     /// A browser of this name signed in.
@@ -149,9 +149,9 @@ pub struct ScriptToken {
 pub enum BadToken {
     /// The name is empty, too long, or contains characters that are not allowed.
     Name,
-    /// There is one of that name.
+    /// A token with that name exists.
     Exists,
-    /// There are too many.
+    /// The maximum number of tokens is reached.
     Full,
 }
 

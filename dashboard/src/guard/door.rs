@@ -107,7 +107,7 @@ pub(crate) struct Shown<'a> {
 }
 
 impl Door {
-    /// A door whose owner shows `owner`.
+    /// Creates a door. Commands of the owner prove themselves with the secret `owner`.
     ///
     /// # Errors
     /// [`VaultError::Random`].
@@ -138,7 +138,8 @@ impl Door {
         &self.vault
     }
 
-    /// First half of a handshake: proves to the page that this is the collector that it knows. Returns our nonce and proof.
+    /// First half of a handshake: proves to the page that this is the collector that created its credential. Returns
+    /// our nonce and proof.
     pub(crate) fn challenge(
         &self,
         id: &str,

@@ -2,7 +2,7 @@
 
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// Allows only our own files. No HTML sink works, because no Trusted Types policy may exist.
+/// Allows only our own files. Scripts cannot write HTML from text, because the policy allows no Trusted Types policy.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";

@@ -1,4 +1,5 @@
-//! The layer around everything: pages, assets, API, stream, fallback. The first rule that fails gives the answer.
+//! The security layer around all routes: pages, assets, API, stream and fallback. The first rule that fails determines
+//! the answer.
 //!
 //! Any page in the user's browser and any account on the machine can reach a local port. The rules keep out DNS
 //! rebinding (Host), foreign pages (Origin, Sec-Fetch-Site, content type) and other accounts (the door). The headers
@@ -86,8 +87,8 @@ pub(crate) async fn layer(
     response
 }
 
-/// The dashboard has no service worker. If a browser asks for one, it got the worker from a program that used the port
-/// while no collector ran. The answer is a worker that removes itself and reloads the pages.
+/// The dashboard has no service worker. If a browser asks for one, another program installed that worker while it used
+/// the port and no collector ran. The answer is a worker that removes itself and reloads the pages.
 fn no_service_worker() -> Response {
     const LEAVE: &str = "self.addEventListener(\"install\", () => self.skipWaiting());\n\
         self.addEventListener(\"activate\", async () => {\n\
@@ -196,9 +197,9 @@ impl Guard {
 fn not_signed_in(had_cookie: bool) -> Problem {
     let detail = match had_cookie {
         true => {
-            "hookspan no longer signs in by cookie: the one that an earlier version set was removed"
+            "hookspan no longer uses a cookie to sign in; the cookie of an earlier version was removed"
         }
-        false => "this data is for the owner of the machine's account only",
+        false => "only the account that runs the collector may read this data",
     };
     Problem::new(
         StatusCode::UNAUTHORIZED,
@@ -246,7 +247,7 @@ fn method(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether this is a link that was followed from another site. It gets the shell, which contains no data.
+/// Whether the user followed a link from another site. Such a request gets the shell, which contains no data.
 fn is_link(request: &Request) -> bool {
     let is = |name: &HeaderName, word| only(request.headers(), name) == Ok(Some(word));
     *request.method() == Method::GET
@@ -254,7 +255,8 @@ fn is_link(request: &Request) -> bool {
         && is(&SEC_FETCH_DEST, "document")
 }
 
-/// The content type keeps out everything that a foreign page can send without permission (forms, `text/plain`).
+/// Reads the body of a POST. The required content type is one that a page of another site cannot send without
+/// permission, unlike forms and `text/plain`.
 async fn body(request: Request) -> Result<(Request, Bytes), Problem> {
     if *request.method() != Method::POST {
         return Ok((request, Bytes::new()));

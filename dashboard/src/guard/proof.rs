@@ -1,7 +1,7 @@
 //! The cryptography of signing in: HMAC-SHA-256 over lines of text. `web/app/net/proof.js` is the same for pages.
 //!
-//! The proofs are those of SCRAM (RFC 5802). Each side shows that it knows a secret. Nothing that is sent can be used
-//! again, and what the collector stores is not enough to sign in with.
+//! The proofs are those of SCRAM (RFC 5802). Each side proves that it knows a secret. Nothing that is sent can be used
+//! a second time, and what the collector stores is not enough to sign in.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -87,7 +87,8 @@ pub(crate) fn mac(key: &Bytes32, lines: &[&str]) -> Bytes32 {
     Bytes32(mac.finalize().into_bytes().into())
 }
 
-/// What is stored of a secret. It is enough to check a proof and to give one, and not enough to sign in with.
+/// The stored form of a secret. With it, the collector can check a page's proof and make its own. It is not enough to
+/// sign in.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Verifier {
     stored: Bytes32,
@@ -119,7 +120,7 @@ impl Verifier {
         mac(&self.server, &handshake.lines("server"))
     }
 
-    /// What both sides know after the page's proof; `None` if the proof is wrong.
+    /// The value that both sides know after the page's proof. `None` if the proof is wrong.
     pub(crate) fn shared(&self, handshake: &Handshake<'_>, proof: &Bytes32) -> Option<Bytes32> {
         let client = proof.xor(&mac(&self.stored, &handshake.lines("client")));
         sha256(&client.0).is(&self.stored).then(|| mac(&client, &handshake.lines("shared")))
@@ -150,7 +151,7 @@ mod tests {
         assert!(shared.is(&mac(&client, &one.lines("shared"))));
         let other = Handshake { nonce: "m", ..one };
         assert!(verifier.shared(&other, &proof).is_none());
-        // What is kept does not make a proof.
+        // The stored form is not enough to make a proof.
         let forged = verifier.stored.xor(&mac(&verifier.stored, &one.lines("client")));
         assert!(verifier.shared(&one, &forged).is_none());
     }

@@ -20,7 +20,7 @@ pub const TOKEN: &str = "correct-horse-battery-staple";
 /// The address in tests.
 pub const ADDRESS: &str = "127.0.0.1:4329";
 
-/// What is kept, in memory.
+/// Stores access in memory.
 #[derive(Default)]
 pub struct MemoryVault {
     access: Mutex<Arc<Access>>,
@@ -51,13 +51,13 @@ impl Vault for MemoryVault {
 
 /// A dashboard and what is needed to change it.
 pub struct World {
-    /// What is asked.
+    /// The router under test.
     pub router: Router,
-    /// What it reads.
+    /// The data that the router reads.
     pub source: Arc<ListSource>,
-    /// Who may come in.
+    /// The door. `None` if no sign-in is required.
     pub door: Option<Arc<Door>>,
-    /// What is kept of them.
+    /// The stored access.
     pub vault: Arc<MemoryVault>,
     /// Sent true when the collector stops.
     pub closing: watch::Sender<bool>,
@@ -142,7 +142,7 @@ impl World {
         Answer { status: parts.status, headers: parts.headers, body }
     }
 
-    /// Posts as the owner would.
+    /// Sends a POST as a command of the owner.
     pub async fn post(&self, target: &str, body: &serde_json::Value) -> Answer {
         let bearer = format!("Bearer {TOKEN}");
         let headers = [
@@ -153,7 +153,7 @@ impl World {
         self.send("POST", target, &headers, body.to_string()).await
     }
 
-    /// Asks as the owner would.
+    /// Sends a GET as a command of the owner.
     pub async fn get(&self, target: &str) -> Answer {
         let bearer = format!("Bearer {TOKEN}");
         let headers = [("host", "127.0.0.1:4329"), ("authorization", &bearer)];

@@ -52,7 +52,7 @@ pub struct Data {
     pub spans: Vec<Stored>,
     /// By seq.
     pub bodies: BTreeMap<u64, Vec<u8>>,
-    /// What the clock says.
+    /// The current time.
     pub now_ns: i64,
 }
 
@@ -81,7 +81,7 @@ impl ListSource {
         drop(self.changes.send(notice));
     }
 
-    /// What the clock says.
+    /// The current time.
     pub fn data_now(&self) -> i64 {
         self.data().now_ns
     }
@@ -92,7 +92,7 @@ impl ListSource {
         Clock::new(move || source.data_now())
     }
 
-    /// Where [`Self::change`] tells.
+    /// The channel to which [`Self::change`] sends notices.
     pub fn changes(&self) -> broadcast::Sender<Notice> {
         self.changes.clone()
     }

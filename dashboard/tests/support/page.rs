@@ -36,7 +36,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// The one that a code is.
+    /// The credential that a code stands for.
     pub fn of_code(code: &str) -> Self {
         let (id, secret) = code.split_once('.').unwrap();
         let mut bytes = [0; 32];
@@ -57,14 +57,14 @@ pub struct Page {
     seq: u64,
     /// Admits further pages of the same browser, until the collector stops.
     pub page: Credential,
-    /// Admits this page after that.
+    /// Admits this page after a restart of the collector.
     pub restart: Credential,
 }
 
 /// The second half, after the first one.
 #[derive(Debug)]
 pub struct SecondHalf {
-    /// What is posted.
+    /// The body to send.
     pub body: Value,
     shared: Key,
     /// Whether the server has proved itself. A page continues only then.
@@ -98,7 +98,7 @@ pub async fn second_half(world: &World, with: &Credential) -> Result<SecondHalf,
     Ok(SecondHalf { body, shared, proved })
 }
 
-/// A POST that nobody has signed.
+/// Sends a POST without a signature.
 pub async fn post(world: &World, target: &str, body: &Value) -> Answer {
     let headers = [
         ("host", ADDRESS),
@@ -109,7 +109,7 @@ pub async fn post(world: &World, target: &str, body: &Value) -> Answer {
 }
 
 impl Page {
-    /// Signs in; an answer is a refusal.
+    /// Signs in. Returns the answer if the sign-in is refused.
     pub async fn sign_in(world: &World, with: &Credential) -> Result<Self, Answer> {
         let SecondHalf { body, shared, proved } = second_half(world, with).await?;
         assert!(proved, "the server proves itself first");
@@ -151,7 +151,7 @@ impl Page {
         answer
     }
 
-    /// Posts, signed.
+    /// Sends a signed POST.
     pub async fn post(&mut self, world: &World, target: &str, body: &Value) -> Answer {
         let body = body.to_string();
         let signed = format!("Hookspan {}", self.sign("POST", target, &body));

@@ -183,7 +183,7 @@ impl Statistics for ListSource {
     }
 }
 
-/// The sums of one turn; nothing of one that runs.
+/// The sums of one turn. `None` while the turn runs.
 fn time_of(data: &Data, turn: &TurnSummary) -> Option<DayTime> {
     let session = data.sessions.iter().find(|session| session.root == turn.root);
     let folder = session.and_then(|one| one.workspace.as_deref()?.rsplit('/').next());

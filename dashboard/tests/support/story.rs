@@ -19,7 +19,7 @@ const SECOND: i64 = 1_000_000_000;
 /// Text that must stay text.
 pub const HOSTILE: &str = "<img src=x onerror=alert(1)> \u{202e}gnp.exe </script><script>alert(2)</script> javascript:alert(3) __proto__";
 
-/// A secret. Only texts that leave the page are without it.
+/// A secret. Texts that are copied or exported must not contain it.
 pub const SECRET: &str = "hunter2-hunter2-hunter2";
 
 /// What an agent says at the end of a turn.

@@ -103,7 +103,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** ends one of them */
+        /** signs a browser out, or revokes a token */
         post: {
             parameters: {
                 query?: never;
@@ -122,7 +122,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description ends one of them */
+                /** @description signs a browser out, or revokes a token */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -200,7 +200,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** two side by side */
+        /** compares two sessions or two turns */
         get: {
             parameters: {
                 query: {
@@ -215,7 +215,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description two side by side */
+                /** @description compares two sessions or two turns */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -254,11 +254,11 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description up to now: 30, at most 3660 */
+                    /** @description number of days up to now: 30 unless given, at most 3660 */
                     days?: number;
-                    /** @description begins then, instead of `days` */
+                    /** @description begin of the period, instead of `days` */
                     from_us?: number;
-                    /** @description ends then, instead of now */
+                    /** @description end of the period; now unless given */
                     to_us?: number;
                 };
                 header?: never;
@@ -306,9 +306,9 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description `next` of the page before */
+                    /** @description `next` of the previous page */
                     cursor?: string;
-                    /** @description 50, at most 500 */
+                    /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
                     /** @description began at or after */
                     from_us?: number;
@@ -320,7 +320,7 @@ export interface paths {
                     project?: string;
                     /** @description id of a session */
                     session?: string;
-                    /** @description what failed, with or without this word */
+                    /** @description `error` is accepted and changes nothing: only failures are listed */
                     status?: "error";
                     /** @description began at or before */
                     to_us?: number;
@@ -370,7 +370,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** wakes a destination */
+        /** makes a destination send now */
         post: {
             parameters: {
                 query?: never;
@@ -387,7 +387,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description wakes a destination */
+                /** @description makes a destination send now */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -420,19 +420,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** one file: every touch, and the sessions of them */
+        /** one file: the calls that read or changed it, and their sessions */
         get: {
             parameters: {
                 query: {
-                    /** @description below the workspace, or whole */
+                    /** @description path relative to the workspace, or the whole path */
                     path: string;
-                    /** @description name of its project; left out: it lies outside of any */
+                    /** @description name of the project; leave it out for a file outside of every workspace */
                     project?: string;
-                    /** @description up to now: 30, at most 3660 */
+                    /** @description number of days up to now: 30 unless given, at most 3660 */
                     days?: number;
-                    /** @description begins then, instead of `days` */
+                    /** @description begin of the period, instead of `days` */
                     from_us?: number;
-                    /** @description ends then, instead of now */
+                    /** @description end of the period; now unless given */
                     to_us?: number;
                 };
                 header?: never;
@@ -441,7 +441,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description one file: every touch, and the sessions of them */
+                /** @description one file: the calls that read or changed it, and their sessions */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -488,11 +488,11 @@ export interface paths {
                     session?: string;
                     /** @description the order, largest or newest first; `last` unless given */
                     sort?: "last" | "edits" | "reads" | "lines" | "errors" | "sessions";
-                    /** @description up to now: 30, at most 3660 */
+                    /** @description number of days up to now: 30 unless given, at most 3660 */
                     days?: number;
-                    /** @description begins then, instead of `days` */
+                    /** @description begin of the period, instead of `days` */
                     from_us?: number;
-                    /** @description ends then, instead of now */
+                    /** @description end of the period; now unless given */
                     to_us?: number;
                 };
                 header?: never;
@@ -642,11 +642,11 @@ export interface paths {
                     status?: "error";
                     /** @description name of a tool */
                     tool?: string;
-                    /** @description up to now: 30, at most 3660 */
+                    /** @description number of days up to now: 30 unless given, at most 3660 */
                     days?: number;
-                    /** @description begins then, instead of `days` */
+                    /** @description begin of the period, instead of `days` */
                     from_us?: number;
-                    /** @description ends then, instead of now */
+                    /** @description end of the period; now unless given */
                     to_us?: number;
                 };
                 header?: never;
@@ -690,13 +690,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** how often which durations happened, over time */
+        /** number of calls by duration and time */
         get: {
             parameters: {
                 query?: {
                     /** @description tool unless given */
                     group?: "tool" | "model" | "kind" | "project";
-                    /** @description only this one of the group */
+                    /** @description only the row with this name */
                     name?: string;
                     /** @description what it is drawn as */
                     kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
@@ -708,11 +708,11 @@ export interface paths {
                     status?: "error";
                     /** @description name of a tool */
                     tool?: string;
-                    /** @description up to now: 30, at most 3660 */
+                    /** @description number of days up to now: 30 unless given, at most 3660 */
                     days?: number;
-                    /** @description begins then, instead of `days` */
+                    /** @description begin of the period, instead of `days` */
                     from_us?: number;
-                    /** @description ends then, instead of now */
+                    /** @description end of the period; now unless given */
                     to_us?: number;
                 };
                 header?: never;
@@ -721,7 +721,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description how often which durations happened, over time */
+                /** @description number of calls by duration and time */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -769,11 +769,11 @@ export interface paths {
             requestBody?: {
                 content: {
                     "application/json": {
-                        /** @description As before. */
+                        /** @description Id of the credential, as in the challenge. */
                         id: string;
-                        /** @description That of the challenge. */
+                        /** @description The nonce from the answer to the challenge. */
                         nonce: string;
-                        /** @description As before. */
+                        /** @description The nonce of the page, as in the challenge. */
                         page_nonce: string;
                         /** @description 64 hexadecimal digits. */
                         proof: string;
@@ -1014,7 +1014,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what each agent does at this moment, beside what is usual */
+        /** what each agent does now, compared with its usual times */
         get: {
             parameters: {
                 query?: never;
@@ -1024,7 +1024,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description what each agent does at this moment, beside what is usual */
+                /** @description what each agent does now, compared with its usual times */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1106,7 +1106,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what needs you, what runs, sums of the day */
+        /** what needs you, what runs, and sums of the day */
         get: {
             parameters: {
                 query?: {
@@ -1119,7 +1119,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description what needs you, what runs, sums of the day */
+                /** @description what needs you, what runs, and sums of the day */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1254,7 +1254,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** deletes sessions by age or project, or says how many it would */
+        /** deletes the sessions that match, or only counts them */
         post: {
             parameters: {
                 query?: never;
@@ -1271,7 +1271,7 @@ export interface paths {
                          */
                         before_us?: number | null;
                         /**
-                         * @description Only counts.
+                         * @description Only count; delete nothing.
                          * @default false
                          */
                         dry_run?: boolean;
@@ -1305,7 +1305,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description deletes sessions by age or project, or says how many it would */
+                /** @description deletes the sessions that match, or only counts them */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1338,7 +1338,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** texts that hold all words, newest first */
+        /** texts that contain all words, newest first */
         get: {
             parameters: {
                 query?: {
@@ -1346,9 +1346,9 @@ export interface paths {
                     field?: "prompt" | "response" | "thought" | "input" | "output" | "task" | "result" | "error";
                     /** @description words, "phrases", tool: kind: model: project: status:error from: to: field: */
                     q?: string;
-                    /** @description `next` of the page before */
+                    /** @description `next` of the previous page */
                     cursor?: string;
-                    /** @description 50, at most 500 */
+                    /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
                     /** @description began at or after */
                     from_us?: number;
@@ -1377,7 +1377,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description texts that hold all words, newest first */
+                /** @description texts that contain all words, newest first */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1416,9 +1416,9 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description `next` of the page before */
+                    /** @description `next` of the previous page */
                     cursor?: string;
-                    /** @description 50, at most 500 */
+                    /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
                     /** @description something happened at or after */
                     from_us?: number;
@@ -1534,11 +1534,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what the end of a turn waited for, from start to end */
+        /** the critical path of a turn: the spans that its end waited for */
         get: {
             parameters: {
                 query?: {
-                    /** @description a span; else the longest turn */
+                    /** @description id of a turn's span; the longest turn unless given */
                     turn?: string;
                 };
                 header?: never;
@@ -1550,7 +1550,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description what the end of a turn waited for, from start to end */
+                /** @description the critical path of a turn: the spans that its end waited for */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1587,7 +1587,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** deletes it everywhere */
+        /** deletes the session from all tables */
         post: {
             parameters: {
                 query?: never;
@@ -1607,7 +1607,7 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description deletes it everywhere */
+                /** @description deletes the session from all tables */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1640,7 +1640,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** files that were changed, with the edits of each */
+        /** files that a session changed, with the edits of each */
         get: {
             parameters: {
                 query?: never;
@@ -1653,7 +1653,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description files that were changed, with the edits of each */
+                /** @description files that a session changed, with the edits of each */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1792,19 +1792,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** its spans: columns in pre-order, what changed since, or plain rows in pages */
+        /** spans of a session: as columns in pre-order, as a list of changes, or as rows in pages */
         get: {
             parameters: {
                 query?: {
-                    /** @description a span: only what lies below it */
+                    /** @description id of a span: only this span and the spans below it */
                     focus?: string;
                     /** @description columns unless given */
                     format?: "columns" | "rows";
-                    /** @description a rev: only what changed after it */
+                    /** @description a `rev`: only spans that changed after it */
                     since?: number;
-                    /** @description `next` of the page before */
+                    /** @description `next` of the previous page */
                     cursor?: string;
-                    /** @description 50, at most 500 */
+                    /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
                 };
                 header?: never;
@@ -1816,7 +1816,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description its spans: columns in pre-order, what changed since, or plain rows in pages */
+                /** @description spans of a session: as columns in pre-order, as a list of changes, or as rows in pages */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1851,7 +1851,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what some of its rows say, each text cut to what a page shows */
+        /** texts of some rows of a session, each shortened for a page */
         get: {
             parameters: {
                 query?: {
@@ -1869,7 +1869,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description what some of its rows say, each text cut to what a page shows */
+                /** @description texts of some rows of a session, each shortened for a page */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1904,7 +1904,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** its turns and where their time went */
+        /** turns of a session, and where their time went */
         get: {
             parameters: {
                 query?: never;
@@ -1917,7 +1917,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description its turns and where their time went */
+                /** @description turns of a session, and where their time went */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -1956,9 +1956,9 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description `next` of the page before */
+                    /** @description `next` of the previous page */
                     cursor?: string;
-                    /** @description 50, at most 500 */
+                    /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
                     /** @description began at or after */
                     from_us?: number;
@@ -2070,7 +2070,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** one edit as hunks, or its sums when it is large */
+        /** one edit as hunks; for a large edit only the numbers of lines */
         get: {
             parameters: {
                 query?: never;
@@ -2083,7 +2083,7 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
-                /** @description one edit as hunks, or its sums when it is large */
+                /** @description one edit as hunks; for a large edit only the numbers of lines */
                 200: {
                     headers: {
                         [name: string]: unknown;
@@ -2122,7 +2122,7 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description bytes: `next` of the piece before */
+                    /** @description offset in bytes: `next` of the previous piece */
                     offset?: number;
                 };
                 header?: never;
@@ -2223,9 +2223,12 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description what `shares` of a column are by: none unless given */
+                    /** @description whether `shares` are by project or by model; none unless given */
                     by?: "project" | "model" | "none";
-                    /** @description lengths of the columns from from_us on, in minutes: 1440*29,1380 are 29 days and one of 23 hours; else UTC days */
+                    /**
+                     * @description lengths of the columns in minutes, starting at from_us: 1440*29,1380 means 29 columns of a day and one of 23
+                     *     hours; UTC days unless given
+                     */
                     columns?: string;
                     /** @description name of the model of the turn */
                     model?: string;
@@ -2233,11 +2236,11 @@ export interface paths {
                     project?: string;
                     /** @description only turns that failed */
                     status?: "error";
-                    /** @description up to now: 30, at most 3660 */
+                    /** @description number of days up to now: 30 unless given, at most 3660 */
                     days?: number;
-                    /** @description begins then, instead of `days` */
+                    /** @description begin of the period, instead of `days` */
                     from_us?: number;
-                    /** @description ends then, instead of now */
+                    /** @description end of the period; now unless given */
                     to_us?: number;
                 };
                 header?: never;
@@ -2364,11 +2367,11 @@ export interface components {
             detail: string;
             what: string;
         };
-        /** @description Who came in, what was deleted and what was given away, the newest first. */
+        /** @description The audit log: sign-ins, deletions and exports, newest first. */
         Audited: {
             /**
              * Format: uint64
-             * @description Older entries that made room.
+             * @description Number of older entries that were dropped to make room.
              */
             dropped: number;
             items: components["schemas"]["AuditItem"][];
@@ -2397,7 +2400,7 @@ export interface components {
         Code: {
             code: string;
         };
-        /** @description How a code is. */
+        /** @description The state of a code. */
         CodeState: {
             used: boolean;
         };
@@ -2417,14 +2420,14 @@ export interface components {
             label: number[];
             /**
              * Format: uint
-             * @description Lines in this answer.
+             * @description Number of lines in this answer.
              */
             n: number;
             /** @description Store row of the parent; 0 for a root. Only in a delta. */
             parent?: number[];
             /**
              * Format: uint64
-             * @description Pass it as `since` to get later changes.
+             * @description Pass this number as `since` to get later changes.
              */
             rev: number;
             /** @description Store rows, each as the difference to the previous one. */
@@ -2438,7 +2441,7 @@ export interface components {
             t0_us: number;
             /**
              * Format: uint64
-             * @description Lines the session has.
+             * @description Number of lines in the session.
              */
             total: number;
             /** @description Distance to the parent in this answer; 0 for a root. Empty in a delta. */
@@ -2497,7 +2500,7 @@ export interface components {
             label: string;
             /**
              * Format: int64
-             * @description Null if nothing known ran: the model was working, or something that no hook reports.
+             * @description Null if no known span ran. The model was working, or something that no hook reports.
              */
             row: number | null;
             /** Format: int64 */
@@ -2512,7 +2515,7 @@ export interface components {
             /** Format: uint64 */
             wal: number;
         };
-        /** @description What a deletion came to. */
+        /** @description The result of a deletion. */
         DeletedSession: {
             /**
              * Format: uint64
@@ -2639,7 +2642,7 @@ export interface components {
             added: number;
             /** Format: uint */
             errors: number;
-            /** @description The file over all sessions. */
+            /** @description The file's page, which covers all sessions. */
             page_url: string | null;
             path: string;
             /** Format: int64 */
@@ -2738,7 +2741,7 @@ export interface components {
             lost: {
                 [key: string]: number;
             };
-            /** @description Its metrics, if it is sent any. */
+            /** @description The metrics for this destination, if it gets metrics. */
             metrics: components["schemas"]["MetricsItem"] | null;
             name: string;
             /** Format: uint64 */
@@ -2749,13 +2752,13 @@ export interface components {
         };
         /** @description One file, and who touched it. */
         FileAnswer: {
-            /** @description Files that the same sessions touched, those of most sessions first. */
+            /** @description Other files that the same sessions touched. Files touched in most sessions come first. */
             beside: components["schemas"]["FileBeside"][];
             /** Format: int64 */
             from_us: number;
-            /** @description There are older ones in the period, which are in no number of this answer. */
+            /** @description The period contains older touches. The numbers in this answer do not include them. */
             more: boolean;
-            /** @description Sessions that touched it, newest first. */
+            /** @description Sessions that touched the file, newest first. */
             sessions: components["schemas"]["FileSession"][];
             sums: components["schemas"]["FileItem"];
             /** Format: int64 */
@@ -2770,7 +2773,7 @@ export interface components {
             project: string | null;
             /**
              * Format: uint
-             * @description How many of the sessions.
+             * @description Number of these sessions that touched this file.
              */
             sessions: number;
             url: string;
@@ -2779,24 +2782,24 @@ export interface components {
         FileItem: {
             /**
              * Format: uint64
-             * @description Lines, of edits that did not fail; null where no edit tells.
+             * @description Lines added by successful edits. Null if no edit reports its lines.
              */
             added: number | null;
             /**
              * Format: uint64
-             * @description Changes and deletions.
+             * @description Number of changes and deletions.
              */
             edits: number;
             /**
              * Format: uint64
-             * @description Calls that failed.
+             * @description Number of failed calls.
              */
             errors: number;
             /** Format: int64 */
             last_us: number;
-            /** @description Below the workspace, or whole. */
+            /** @description Relative to the workspace; the whole path for a file outside of it. */
             path: string;
-            /** @description Null: it lies outside of any workspace. */
+            /** @description Null if the file is outside of every workspace. */
             project: string | null;
             /** Format: uint64 */
             reads: number;
@@ -2846,7 +2849,7 @@ export interface components {
             status: string;
             /**
              * Format: uint64
-             * @description Null where it is in no turn.
+             * @description Number of the turn. Null if the call is not in a turn.
              */
             turn: number | null;
             url: string;
@@ -2862,23 +2865,24 @@ export interface components {
         FilesAnswer: {
             /** Format: int64 */
             from_us: number;
-            /** @description At most 200, in the order asked for. */
+            /** @description At most 200, in the requested order. */
             items: components["schemas"]["FileItem"][];
             /**
              * Format: int64
-             * @description Only newer touches were looked at; null: all of the period.
+             * @description Start of the time that was searched, if the period contains too many touches. Null if the whole period was
+             *     searched.
              */
             since_us: number | null;
             /** Format: int64 */
             to_us: number;
             /**
              * Format: uint
-             * @description Files that match, with those that are not listed.
+             * @description Number of files that match, including those that are not listed.
              */
             total: number;
             url: string;
         };
-        /** @description A subagent alone. */
+        /** @description The subagent that the answer is limited to. */
         Focus: {
             /** Format: uint */
             calls: number;
@@ -2916,19 +2920,19 @@ export interface components {
             expires_us: number;
             /** @description Id of the key for other pages of this browser. Valid until the collector stops. */
             page: string;
-            /** @description Id of the key for this page after that. */
+            /** @description Id of the key for this page after a restart of the collector. */
             restart: string;
             session: string;
             /** @description Id of the key for requests. */
             tab: string;
         };
-        /** @description How hookspan itself is doing. */
+        /** @description hookspan's own state. */
         Health: {
             counters: {
                 [key: string]: number;
             };
             db: components["schemas"]["DbItem"];
-            /** @description A report of all of these as text: names, shapes and counts only. Null if everything is known. */
+            /** @description A report of all unknown names as text, with names, types and counts only. Null if everything is known. */
             drift_report: string | null;
             exporters: components["schemas"]["ExporterItem"][];
             journal: components["schemas"]["JournalItem"];
@@ -2942,7 +2946,7 @@ export interface components {
             parse_errors: number;
             queue: components["schemas"]["QueueItem"];
             search: components["schemas"]["SearchItem"];
-            /** @description The time from a hook's stamp until the collector had it, over the last day. */
+            /** @description Time from a hook's timestamp until the collector has read the hook, over the last day. */
             shim: components["schemas"]["ShimItem"] | null;
             spool: components["schemas"]["SpoolItem"];
             token_required: boolean;
@@ -2959,7 +2963,7 @@ export interface components {
             buckets: number[];
             /** Format: int64 */
             columns: number;
-            /** @description Column, row, calls. */
+            /** @description Index of the column, index of the row, and number of calls. */
             counts: [
                 number,
                 number,
@@ -2997,7 +3001,7 @@ export interface components {
             /** @description todo, ok, failed */
             state: string;
         };
-        /** @description What is left to do. */
+        /** @description The remaining steps. */
         Installation: {
             steps: components["schemas"]["InstallStep"][];
             url: string;
@@ -3054,7 +3058,7 @@ export interface components {
             from_us: number;
             group: string;
             items: components["schemas"]["LatencyItem"][];
-            /** @description Where there are figures, if there are none in the period. */
+            /** @description Where older figures are, if the period has none. */
             older: components["schemas"]["Older"] | null;
             /** Format: int64 */
             to_us: number;
@@ -3078,7 +3082,7 @@ export interface components {
             p99_us: number | null;
             /**
              * Format: uint64
-             * @description All of them together.
+             * @description Sum of the durations.
              */
             total_us: number | null;
             /**
@@ -3086,7 +3090,7 @@ export interface components {
              * @description Spans whose duration no hook reports. The percentiles do not include them, and are null if no duration is known.
              */
             unknown: number;
-            /** @description The spans behind it. */
+            /** @description Link to the sessions with these spans. */
             url: string;
         };
         /** @description A line as a plain object. */
@@ -3116,7 +3120,7 @@ export interface components {
         Link: {
             /** @description exact, transcript, tentative, ambiguous, or unknown. */
             confidence: string;
-            /** @description What the parent was found by. */
+            /** @description The evidence by which the parent was found. */
             source: string | null;
         };
         LinkItem: {
@@ -3147,12 +3151,12 @@ export interface components {
             tokens: components["schemas"]["TokenItem"][];
             url: string;
         };
-        /** @description A page that is in. */
+        /** @description The answer to a page that has signed in. */
         LoggedIn: {
             granted: components["schemas"]["Granted"] | null;
             token_required: boolean;
         };
-        /** @description Where to go. */
+        /** @description The page to open next. */
         LoggedOut: {
             url: string;
         };
@@ -3168,7 +3172,7 @@ export interface components {
             last_ok_us: number | null;
             /**
              * Format: uint64
-             * @description Spans that no metric counts, because they ended more than a day before.
+             * @description Spans that are left out of all metrics, because they ended more than a day earlier.
              */
             left_out: number;
             /**
@@ -3183,7 +3187,7 @@ export interface components {
             active_us: number;
             /**
              * Format: uint64
-             * @description Of the input tokens: read from the cache.
+             * @description Input tokens that were read from the cache.
              */
             cached_tokens: number | null;
             /** Format: uint64 */
@@ -3197,7 +3201,7 @@ export interface components {
              * @description Over the turns that reported them; null if none did.
              */
             input_tokens: number | null;
-            /** @description Null where none was named. */
+            /** @description Null if no model was reported. */
             model: string | null;
             /** Format: uint64 */
             output_tokens: number | null;
@@ -3227,21 +3231,21 @@ export interface components {
         Now: {
             agents: components["schemas"]["Agent"][];
             counts: components["schemas"]["NowCounts"];
-            /** @description There are more than are listed. */
+            /** @description Whether there are more agents than listed. */
             more: boolean;
             /** Format: int64 */
             now_us: number;
         };
-        /** @description How many agents need a person, of those that are listed and of those that are not. */
+        /** @description Number of agents that need a person, including agents that are not listed. */
         NowCounts: {
             /**
              * Format: uint
-             * @description Something stands still until a person acts: what the badge counts.
+             * @description Agents that wait until a person acts. The badge shows this number.
              */
             need_you: number;
             /**
              * Format: uint
-             * @description A turn ended.
+             * @description Agents whose turn ended.
              */
             turn_ended: number;
         };
@@ -3252,7 +3256,7 @@ export interface components {
             /** Format: uint64 */
             n: number;
         };
-        /** @description A call that runs, or waits. */
+        /** @description A call that runs or waits. */
         OpenCall: {
             /** @description The tool does nothing but ask a person. */
             asks: boolean;
@@ -3269,7 +3273,7 @@ export interface components {
             p95_us: number | null;
             /**
              * Format: uint64
-             * @description Runs whose length is known.
+             * @description Number of calls whose duration is known.
              */
             runs: number;
             /** Format: int64 */
@@ -3303,12 +3307,12 @@ export interface components {
             /** @description tests_failed, tests_passed, pull_request, committed, left_open, unchanged; empty if nothing is known */
             words: string[];
         };
-        /** @description What needs the person now, what runs, and the day's sums. */
+        /** @description What needs the user now, what runs, and today's sums. */
         Overview: {
-            /** @description Turns that ended, the oldest first: quieter than `needs`, and not counted by the badge. */
+            /** @description Turns that ended, oldest first. They are less urgent than `needs`, and the badge does not count them. */
             ended: components["schemas"]["Need"][];
             gaps: components["schemas"]["GapItem"][];
-            /** @description What stands still until a person acts, the oldest first. */
+            /** @description Sessions that wait until a person acts, oldest first. */
             needs: components["schemas"]["Need"][];
             /** Format: int64 */
             now_us: number;
@@ -3383,7 +3387,7 @@ export interface components {
             kind: string;
             part: string;
             redacted: boolean;
-            /** @description What the tab says. */
+            /** @description Label of the tab. */
             title: string;
             truncated: boolean;
         };
@@ -3469,7 +3473,7 @@ export interface components {
             active_us: number;
             /**
              * Format: uint64
-             * @description Of the input tokens: read from the cache.
+             * @description Input tokens that were read from the cache.
              */
             cached_tokens: number | null;
             /** Format: uint64 */
@@ -3492,7 +3496,7 @@ export interface components {
             turns: number;
             url: string;
         };
-        /** @description What a purge came to. */
+        /** @description The result of a purge. */
         Purged: {
             /**
              * Format: uint64
@@ -3506,11 +3510,11 @@ export interface components {
             /** Format: uint64 */
             deleted_spans: number;
             dry_run: boolean;
-            /** @description There are more: ask again. */
+            /** @description There are more sessions. Send the request again. */
             more: boolean;
             /**
              * Format: uint
-             * @description Sessions that it means.
+             * @description Number of sessions that match.
              */
             sessions: number;
             url: string;
@@ -3603,7 +3607,7 @@ export interface components {
             title: string | null;
             /**
              * Format: uint64
-             * @description Number of its turn; null where it is in none.
+             * @description Number of the turn. Null if the text is not in a turn.
              */
             turn: number | null;
             url: string;
@@ -3613,7 +3617,7 @@ export interface components {
             bytes: number;
             /**
              * Format: uint64
-             * @description Changes that cannot be found yet.
+             * @description Number of changes that are not in the search index yet.
              */
             lag: number;
         };
@@ -3671,7 +3675,7 @@ export interface components {
             browser: string;
             /** Format: int64 */
             created_us: number;
-            /** @description It is the one that asks. */
+            /** @description Whether this browser sends the request. */
             current: boolean;
             /** Format: int64 */
             expires_us: number;
@@ -3776,7 +3780,7 @@ export interface components {
         Side: {
             /**
              * Format: int64
-             * @description Time in turns.
+             * @description Time inside turns.
              */
             active_us: number;
             /** Format: uint64 */
@@ -3824,7 +3828,7 @@ export interface components {
             links: components["schemas"]["LinkItem"][];
             message: string | null;
             name: string;
-            /** @description Where else this span can be looked at. */
+            /** @description Links to this span in other programs. */
             open_in: components["schemas"]["OpenIn"][];
             parent_id: string | null;
             path: components["schemas"]["PathStep"][];
@@ -3873,12 +3877,12 @@ export interface components {
             redacted: boolean;
             /** Format: int64 */
             removed: number;
-            /** @description Too large to be compared. */
+            /** @description The edit is too large to be compared. */
             summary: boolean;
         };
         /** @description What one row says. */
         StepItem: {
-            /** @description Null where the row is no edit. */
+            /** @description Null if the row is not an edit. */
             edit: components["schemas"]["StepEdit"] | null;
             /** Format: int64 */
             exit_code: number | null;
@@ -3886,7 +3890,7 @@ export interface components {
             file_url: string | null;
             id: string;
             label: string;
-            /** @description Why it failed; null if it did not. */
+            /** @description Why the call failed. Null if it did not fail. */
             message: string | null;
             /** Format: int64 */
             row: number;
@@ -3946,12 +3950,12 @@ export interface components {
             /** @description Projects, most active first. All projects are listed, even if one was requested. */
             items: components["schemas"]["ProjectTime"][];
             model: string | null;
-            /** @description Models, most active first; of all, also when one was asked for. */
+            /** @description Models, most active first. All models are listed, even if one was requested. */
             models: components["schemas"]["ModelTime"][];
             project: string | null;
             /**
              * Format: int64
-             * @description Of the first column.
+             * @description Length of the first column.
              */
             step_us: number;
             /** Format: int64 */
@@ -3964,7 +3968,7 @@ export interface components {
             active_us: number;
             /**
              * Format: uint64
-             * @description Of the input tokens: read from the cache.
+             * @description Input tokens that were read from the cache.
              */
             cached_tokens: number | null;
             /** Format: uint64 */
@@ -3983,30 +3987,30 @@ export interface components {
             /** Format: uint64 */
             output_tokens: number | null;
             parts: components["schemas"]["PartItem"];
-            /** @description By project or model, as asked for: the first eight of the list, then all others together. */
+            /** @description Shares by project or by model, as requested: the first eight of the list, then one share for all others. */
             shares: components["schemas"]["TimeShare"][];
             /** Format: int64 */
             to_us: number;
             /** Format: uint64 */
             turns: number;
         };
-        /** @description What one project or model has of a column. */
+        /** @description The part of a column that belongs to one project or model. */
         TimeShare: {
             /** Format: int64 */
             active_us: number;
             /**
              * Format: double
-             * @description Estimated, of the tokens that have a price; null without prices or tokens.
+             * @description Estimated cost of the tokens that have a price. Null without prices, or if no turn reported tokens.
              */
             cost: number | null;
             /**
              * Format: uint
-             * @description Its place in `items` or `models`; null: all others.
+             * @description Index in `items` or `models`. Null for the share of all others.
              */
             of: number | null;
             /**
              * Format: uint64
-             * @description In and out; null where no turn reported any.
+             * @description Input and output tokens together. Null if no turn reported tokens.
              */
             tokens: number | null;
             /** Format: uint64 */
@@ -4017,7 +4021,7 @@ export interface components {
             active_us: number;
             /**
              * Format: uint64
-             * @description Of the input tokens: read from the cache.
+             * @description Input tokens that were read from the cache.
              */
             cached_tokens: number | null;
             /** Format: uint64 */
@@ -4098,7 +4102,7 @@ export interface components {
              */
             unknown: number;
         };
-        /** @description Where a trace is shown. */
+        /** @description The session and the span of a trace. */
         TracePlace: {
             session: string;
             /** @description Its root span. */

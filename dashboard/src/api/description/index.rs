@@ -1,4 +1,4 @@
-//! The list at `/api/v1`: the served description in a form for people.
+//! The list at `/api/v1`: a short form of the OpenAPI document for people.
 
 use std::collections::BTreeMap;
 

@@ -79,7 +79,7 @@ impl<'a> Operation<'a> {
         self.content.insert(essence.to_owned(), json!({ "schema": schema }));
     }
 
-    /// What the answer is, at length.
+    /// A longer description of the answer.
     pub(crate) fn details(&mut self, text: &'static str) {
         self.details = text;
     }
@@ -140,9 +140,9 @@ fn segment(name: &str) -> &'static str {
     }
 }
 
-/// Something a handler takes.
+/// An argument of a handler.
 pub(crate) trait Input {
-    /// Adds it to what is asked.
+    /// Adds the argument to the description of the request.
     fn describe(operation: &mut Operation<'_>);
 }
 
@@ -159,9 +159,9 @@ impl Input for HeaderMap {
     fn describe(_: &mut Operation<'_>) {}
 }
 
-/// Something a handler answers.
+/// The answer of a handler.
 pub(crate) trait Output {
-    /// Adds it to the answers.
+    /// Adds the answer to the description.
     fn describe(operation: &mut Operation<'_>);
 }
 
@@ -180,7 +180,7 @@ impl<T: Output> Output for Result<T, Problem> {
 /// A handler whose signature tells what it takes and returns. `M` distinguishes numbers of arguments, as in axum's
 /// `Handler`.
 pub(crate) trait Described<M> {
-    /// Adds all of it.
+    /// Adds all arguments and the answer.
     fn describe(operation: &mut Operation<'_>);
 }
 

@@ -10,7 +10,7 @@ const CODES_MAX: usize = 32;
 const PAGES_MAX: usize = 1_024;
 /// Maximum number of request keys, one per open or closed page. A further one replaces the least recently used.
 const TABS_MAX: usize = 1_024;
-/// By how many requests the requests of one page may overtake each other.
+/// Maximum distance by which the requests of one page may arrive out of order.
 const WINDOW: u64 = 128;
 
 /// See the module.
