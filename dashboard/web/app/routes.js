@@ -38,8 +38,8 @@ export function prepare(path) {
 }
 
 /**
- * Fetches all pages one after the other while the collector is proven. Later, a stopped collector takes no page away,
- * and no other program can send one.
+ * Fetches all pages one by one while the collector is proven. They then open without a collector, and no other program
+ * can send one.
  */
 export async function prefetch() {
   for (const one of [Session, ...Object.values(PAGES)]) {

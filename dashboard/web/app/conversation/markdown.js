@@ -28,7 +28,7 @@ export function markdown(text) {
   try {
     const lexer = new Lexer({ gfm: true });
     lexer.blockTokens(source, lexer.tokens);
-    // The blocks queue inline text; reading that adds no more.
+    // Blocks put inline text into this queue; inline text adds none.
     for (const { src, tokens } of lexer.inlineQueue) inline(lexer, src, tokens);
     const blocks = lexer.tokens.flatMap((token) => block(token, 0, left));
     return left.nodes < 0 ? plain(source) : blocks;

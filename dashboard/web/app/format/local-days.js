@@ -1,6 +1,6 @@
-// Days as the person has them: in the browser's zone. All times are integer microseconds.
+// Days in the browser's time zone. All times are integer microseconds.
 
-/** The begin of the day that lies `days` after the one of `us`. A day with a change of the clock has 23 or 25 hours.
+/** The begin of the day that is `days` after the day of `us`. A day with a clock change has 23 or 25 hours.
  * @param {number} us @param {number} [days] */
 export function midnight(us, days = 0) {
   const d = new Date(us / 1_000);

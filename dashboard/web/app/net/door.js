@@ -26,7 +26,7 @@ export class Door {
     this.tab = null;
     /** Admits pages until the collector stops. @type {Credential | null} */
     this.page = null;
-    /** Admits this page after that. It is stored nowhere. @type {Credential | null} */
+    /** Admits this page after a restart. Only in memory. @type {Credential | null} */
     this.restart = null;
     /** Encrypts messages between tabs. @type {Uint8Array | null} */
     this.channel = null;
@@ -89,7 +89,7 @@ export class Door {
         return;
       }
     }
-    // Believed only on a page that shows nothing yet and so has nothing to lose.
+    // Trusted only while the page shows no data yet.
     if (!restarted && await this.isOpen()) {
       this.open = true;
       this.say(null);
@@ -132,7 +132,7 @@ export class Door {
   async handshake(credential) {
     const { id, secret } = credential;
     const begun = await this.challenge(credential);
-    // The key is kept, because another program may have said this.
+    // The key is kept, because the answer may come from another program.
     if (!begun) return false;
     const { page_nonce, nonce } = begun;
     const client = mac(secret, ["client"]);
@@ -145,7 +145,8 @@ export class Door {
     this.restart = { id: granted.restart, secret: mac(shared, ["restart"]) };
     this.channel = unhex(granted.channel);
     this.proven = true;
-    // If another program answered, pages that it loaded could read what is stored. Then new tabs need a code.
+    // If another program has answered, its pages could read the storage, so nothing is stored. New tabs then need a
+    // code.
     if (!this.impostor) save(this.page);
     return true;
   }
@@ -198,7 +199,7 @@ function signedOut(detail) {
   return new Problem(401, { title: "not signed in", detail, hint: "hookspan open" });
 }
 
-/** Waits a moment first. @param {() => Credential | null} credential */
+/** Waits before it reads the credential. @param {() => Credential | null} credential */
 function later(credential) {
   return () => new Promise((resolve) => { setTimeout(() => resolve(credential()), 1_000); });
 }
@@ -238,5 +239,5 @@ function load() {
   return id && secret ? { id, secret } : null;
 }
 
-/** That of this page. */
+/** The door of this page. */
 export const door = new Door();

@@ -85,7 +85,7 @@ export class EventStream {
     this.source = source;
     this.follow(source.signal).catch(() => {}).finally(() => {
       if (this.source !== source) return;
-      // Who has the port now is not known.
+      // Another program may have the port now.
       this.close();
       this.announce("connecting");
       setTimeout(() => this.wanted() && this.open(), RETRY_MS);

@@ -5,7 +5,7 @@ export async function removeWorkers() {
   try {
     const found = await navigator.serviceWorker?.getRegistrations() ?? [];
     await Promise.all(found.map((one) => one.unregister()));
-    // Its answers so far cannot be trusted.
+    // Answers that came through the worker cannot be trusted.
     if (found.length > 0 && navigator.serviceWorker.controller) location.reload();
   } catch {
     // Browsers without service workers throw here.

@@ -1,7 +1,7 @@
 // Pairs the turns of two sessions. Pure.
 /** @import { Turn } from "../../types/answers" */
 
-/** More turns than this are paired by their place: the table of all pairs grows with the product. */
+/** More turns are paired by number: the table of all pairs would grow too large. */
 const COMPARED_MAX = 600;
 
 /** The words of a prompt. @param {Turn} turn */
@@ -19,7 +19,8 @@ export function likeness(a, b) {
 const ALIKE = 0.4;
 
 /**
- * Pairs in order: turns whose prompts are alike (the pairing with the most in common in all), and between two such pairs turn by turn.
+ * Pairs in order: first turns with similar prompts, so that the total similarity is greatest; between two such pairs
+ * turn by turn.
  * @param {Turn[]} a @param {Turn[]} b @returns {[Turn | null, Turn | null][]}
  */
 export function align(a, b) {
@@ -42,7 +43,7 @@ export function align(a, b) {
 function anchors(a, b) {
   if (a.length * b.length > COMPARED_MAX * COMPARED_MAX) return [];
   const [first, second] = [a.map(words), b.map(words)];
-  // best[i][j]: the most that turns from i and from j on have in common.
+  // best[i][j]: the greatest similarity of the turns from i and from j on.
   const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
   /** @param {number} i @param {number} j */
   const score = (i, j) => {
@@ -69,7 +70,7 @@ function anchors(a, b) {
   return pairs;
 }
 
-/** What each model did on both sides; time of the turns whose length is known, tokens of those that reported them.
+/** What each model did on both sides. Time and tokens are sums over turns that report them.
  * @param {Turn[][]} both */
 export function byModel(...both) {
   const empty = () => ({ turns: 0, us: /** @type {number | null} */ (null), input: /** @type {number | null} */ (null), output: /** @type {number | null} */ (null) });

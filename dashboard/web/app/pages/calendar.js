@@ -7,7 +7,7 @@ import { told, valueOf } from "./sums.js";
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const STEPS = 5;
 
-/** Bounds between the shades: fifths of the days that have anything, so that one long day does not pale all others. Pure.
+/** Bounds between the shades: fifths of the days with a value, so that one long day does not make all others pale. Pure.
  * @param {number[]} values */
 export function bounds(values) {
   const sorted = values.filter((value) => value > 0).sort((a, b) => a - b);

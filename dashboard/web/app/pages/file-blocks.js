@@ -1,4 +1,4 @@
-// The touches of a file as blocks: one session at work. Pure.
+// Groups the touches of a file into blocks of one session. Pure.
 /** @import { FileTouch } from "../../types/answers" */
 
 /** A longer pause of a session begins another block. */

@@ -22,7 +22,7 @@ import { withRange } from "./files.js";
 await sheet("pages");
 await sheet("files");
 
-/** Diffs that are shown without asking. */
+/** Diffs that are shown at first. */
 const DIFFS = 4;
 
 /** @param {PageProps} props */

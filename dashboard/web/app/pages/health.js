@@ -1,4 +1,4 @@
-// How hookspan itself is doing.
+// hookspan's own state.
 /** @import { Exporter as Destination, Health as Answer } from "../../types/answers" */
 /** @import { Children } from "../../types/app" */
 import { html, useEffect } from "../ui/html.js";

@@ -1,4 +1,4 @@
-// What the cards of Now are made of. Pure.
+// Computes the parts of a card on Now. Pure.
 /** @import { Strip } from "../../types/answers" */
 
 /**

@@ -25,7 +25,7 @@ const STATUS = {
   running: ["●", "running"], slow: ["●", "slow"], approval_likely: ["▲", "approval likely"], question: ["?", "question"],
   stalled: ["–", "stalled"], failed: ["✕", "failed"], turn_ended: ["✓", "turn ended"],
 };
-/** The strip moves although no hook comes. */
+/** The strip moves even if no hook arrives. */
 const AGAIN_MS = 10_000;
 
 /** @param {Pick<PageProps, "go">} props */
@@ -85,7 +85,7 @@ function Facts({ agents, needing, need, ended, now }) {
     <span class="choice notices" role="group" aria-label="Notices of the browser, without content">${KINDS.map((kind) => html`<button type="button" aria-pressed=${on.includes(kind)} title="A notice of the browser while this page is not in view; it holds no content" onClick=${() => choose(kind)}>notify: ${kind}</button>`)}</span>`;
 }
 
-/** No agent: which way to go on. */
+/** Without agents: links to other pages. */
 function Quiet() {
   const { data } = useAnswer("sessions?limit=1");
   if (data && !data.items.length) return html`<${Waiting} />`;

@@ -17,13 +17,13 @@ export const NAMES = { time: "time", tokens: "tokens", cost: "cost" };
  * @property {string} metric
  * @property {string} currency
  * @property {{ from: number, to: number, turns: number, errors: number, sum: number | null, parts: Part[] }[]} columns `sum` is null where it is not known
- * @property {Part[]} legend what each colour comes to
+ * @property {Part[]} legend the sum of each colour
  * @property {number} most the highest sum
  * @property {boolean} known whether anything of this is known
  * @property {string | null} refused why it cannot be shown in this way
  */
 
-/** The metric of a column; null where nobody told. @param {TimeColumn} one @param {string} metric */
+/** The metric of a column; null if it is unknown. @param {TimeColumn} one @param {string} metric */
 export function valueOf(one, metric) {
   if (metric === "tokens") return tokenTotal({ input: one.input_tokens, output: one.output_tokens });
   if (metric === "cost") return one.cost ? one.cost.estimated : null;

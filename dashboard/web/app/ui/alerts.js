@@ -1,21 +1,21 @@
-// Notices of the browser when a session needs the person, or a turn ended: per kind, only where asked for, and without any content.
+// Browser notices when a session needs the user or a turn ended. Off until switched on, per kind; never with content.
 /** @import { Need } from "../../types/answers" */
 import { read, write } from "./local-storage.js";
 
-/** Kinds that can be asked for. */
+/** Kinds that can be switched on. */
 export const KINDS = /** @type {const} */ (["needs you", "turn ended"]);
 /** @typedef {typeof KINDS[number]} Kind */
 
 /** @type {Set<string> | null} */
 let known = null;
 
-/** The kinds that are asked for. @returns {Kind[]} */
+/** The kinds that are switched on. @returns {Kind[]} */
 export function wanted() {
   const kept = (read("hookspan.notices") ?? "").split(",");
   return KINDS.filter((kind) => kept.includes(kind));
 }
 
-/** Turns a kind on or off. The browser asks the person when the first is turned on: call this from a click.
+/** Turns a kind on or off. For the first one the browser asks for permission, so call this from a click.
  * @param {Kind} kind @returns {Promise<string | null>} why it cannot be turned on */
 export async function toggle(kind) {
   const now = wanted();
@@ -28,7 +28,7 @@ export async function toggle(kind) {
   return null;
 }
 
-/** Tells what is new since the last call. What was there at the first call is old, and a page in view needs no notice.
+/** Shows notices for what is new since the last call. The first call shows none, nor does a visible page.
  * @param {Need[]} needs @param {Need[]} ended */
 export function tell(needs, ended) {
   /** @param {Need} need */
@@ -39,7 +39,7 @@ export function tell(needs, ended) {
   const kinds = wanted();
   for (const [kind, list] of /** @type {[Kind, Need[]][]} */ ([["needs you", needs], ["turn ended", ended]])) {
     const fresh = list.filter((need) => !before.has(name(need)));
-    // One notice a kind: of several tabs the same tag shows one.
+    // One notice per kind: the browser shows notices of several tabs with one tag once.
     if (fresh.length && kinds.includes(kind)) new Notification(`hookspan: ${kind}`, { body: `${list.length} in all`, tag: `hookspan ${kind}` }).onclick = () => window.focus();
   }
 }

@@ -1,4 +1,4 @@
-// What a page shows as a file for spreadsheets.
+// Saves rows of a page as a file for spreadsheets.
 
 /** A cell. A text that a spreadsheet would run as a formula gets an apostrophe before it. @param {unknown} value */
 function cell(value) {

@@ -40,7 +40,7 @@ export function lazy(load) {
 /** Minimum time between two automatic reloads. */
 const AGAIN_MS = 10_000;
 
-/** Reloads the page, unless that was just done. Then something else than a stopped collector is wrong. */
+/** Reloads the page, but not twice in a row: then a stopped collector is not the cause. */
 function loadAgain() {
   const last = Number(history.state?.loadedAgain ?? 0);
   if (live.state !== "connected" || Date.now() - last < AGAIN_MS) return;

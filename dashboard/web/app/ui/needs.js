@@ -58,7 +58,7 @@ export function useOverview(on) {
     addEventListener("hookspan:muted", muted);
     return () => removeEventListener("hookspan:muted", muted);
   }, []);
-  // What is muted counts nowhere; Now still shows it.
+  // Muted needs are not counted; Now still shows them.
   const needs = (data?.needs ?? []).filter((need) => !isMuted({ session: need.session, status: need.kind, since: need.since_us }));
   useEffect(() => setCount(needs.length), [needs.length]);
   useEffect(() => { if (data) tell(needs, data.ended); }, [data]);

@@ -1,4 +1,4 @@
-// The navigation on the left: pages, theme, blur, and how the connection is.
+// The navigation on the left: pages, theme, blur, and the state of the connection.
 import { html, useEffect, useState } from "./html.js";
 import { needWords } from "./needs.js";
 

@@ -39,7 +39,7 @@ export function useRange({ params, set }, { first = 30, all = false } = {}) {
     write("hookspan.days", String(value));
     set({ days: String(value), from_us: "", to_us: "" });
   };
-  /** Earlier or later by its own length. @param {number} side */
+  /** Moves the period by its own length. @param {number} side */
   const shift = (side) => {
     const [start, end] = [midnight(from, side * days), midnight(to - 1, side * days + 1)];
     if (start >= midnight(now, 1)) return;

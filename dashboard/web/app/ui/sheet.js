@@ -1,4 +1,4 @@
-// Styles of some pages, fetched with their scripts. The address is this build's own, so it is proven as the script is.
+// Styles of some pages, fetched with their scripts and as safe as these: the address belongs to this build.
 
 /** @type {Map<string, Promise<void>>} */
 const sheets = new Map();
