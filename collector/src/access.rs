@@ -23,7 +23,7 @@ pub(crate) struct AccessFile {
     last: Mutex<Option<(Stamp, Arc<Access>)>>,
 }
 
-/// Tells whether a file is still the one that was read. Each change replaces the file.
+/// Identifies a version of the file, to notice that it was replaced since it was read.
 type Stamp = (u64, Option<SystemTime>, u64);
 
 impl AccessFile {

@@ -50,13 +50,13 @@ pub struct StoreSource {
     /// The subject of a hook's call, by the number of the hook.
     subjects: Mutex<HashMap<u64, Option<Arc<str>>>>,
     extras: Extras,
-    /// What `/metrics` said.
+    /// The sums of the last `/metrics` answer.
     told: exposition::Told,
     /// Modification time of the hook program that was checked last, and its version.
     shim: Mutex<Option<(SystemTime, String)>>,
 }
 
-/// What only a running collector knows.
+/// Facts and requests that only a running collector provides.
 #[derive(Default)]
 pub struct Extras {
     /// Other places where a span can be viewed: name and template of the address.
@@ -67,11 +67,11 @@ pub struct Extras {
     pub install: Option<AskInstall>,
     /// Resource of exported files.
     pub resource: ResourceBase,
-    /// Blanks secrets in exported files.
+    /// Redacts secrets in exported files.
     pub redaction: Redaction,
-    /// What a destination would get.
+    /// Previews what a destination would get.
     pub preview: Option<AskPreview>,
-    /// What tokens cost.
+    /// Prices of tokens.
     pub prices: Prices,
     /// The search index's file.
     pub search_path: Option<PathBuf>,

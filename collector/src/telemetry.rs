@@ -2,8 +2,8 @@
 //! [`crate::export`].
 //!
 //! Logs go to standard error. Traces and metrics are sent only with `OTEL_TRACES_EXPORTER=otlp` and
-//! `OTEL_METRICS_EXPORTER=otlp`. The endpoint variables alone configure a destination for agent spans, and whoever
-//! wants agent spans did not ask for hookspan's own.
+//! `OTEL_METRICS_EXPORTER=otlp`. The endpoint variables alone configure only a destination for agent spans, because a
+//! user who wants agent spans does not necessarily want hookspan's own.
 
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
@@ -28,7 +28,7 @@ use crate::config::Environment;
 use crate::config::destination::{Connection, Protocol};
 use crate::config::otlp_env::{Signal, Unreadable, connection_or_default};
 
-/// What logs without being told.
+/// Default filter of logs.
 const DEFAULT_FILTER: &str = "warn,hookspan=info";
 
 /// Libraries whose spans would describe the sending of spans, without end.

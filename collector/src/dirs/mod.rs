@@ -48,9 +48,9 @@ pub enum DirError {
     /// The directory, or a file in it, is unsafe or of the wrong kind.
     #[error("{path}: {problem}; {remedy}", path = .path.display())]
     Unsafe {
-        /// What is wrong.
+        /// The file or directory with the problem.
         path: PathBuf,
-        /// How it is wrong.
+        /// The problem.
         problem: String,
         /// What a person can do.
         remedy: String,
@@ -60,9 +60,9 @@ pub enum DirError {
     Io {
         /// What was tried.
         action: &'static str,
-        /// On what.
+        /// The path that it was tried on.
         path: PathBuf,
-        /// What came back.
+        /// The error of the file system.
         source: std::io::Error,
     },
 }
@@ -293,13 +293,13 @@ impl StateDir {
         self.root.join("access.json")
     }
 
-    /// The audit log: who came in, and what was done with the recorded data.
+    /// The audit log: sign-ins, and what was done with the recorded data.
     #[must_use]
     pub(crate) fn audit(&self) -> PathBuf {
         self.root.join("audit.json")
     }
 
-    /// The access token of older versions, which all readers shared. It no longer opens anything.
+    /// The access token of older versions, which all readers shared. It is no longer accepted.
     #[must_use]
     pub fn old_token(&self) -> PathBuf {
         self.root.join("token")
@@ -411,7 +411,7 @@ mod tests {
         std::fs::create_dir(&home).unwrap();
         let dir = StateDir::at(home.join(".local/state/hookspan"));
         dir.prepare().unwrap();
-        // A second call still knows them.
+        // A second call still returns the folders that the first one created.
         dir.prepare().unwrap();
         std::fs::write(dir.losses(), "").unwrap();
         std::fs::write(dir.access(), "secret").unwrap();

@@ -24,7 +24,7 @@ impl OwnerKey {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// As text, for a request.
+    /// The key as text, for a request.
     #[must_use]
     pub(crate) fn as_str(&self) -> &str {
         &self.0

@@ -12,7 +12,7 @@ use super::Operation;
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// Nothing is done.
+    /// The operation is not carried out.
     Before,
     /// The operation is carried out but reports an error. Only for operations that change names; other operations fail
     /// before they do anything.
@@ -28,7 +28,7 @@ pub(crate) struct Fault {
     pub how: How,
 }
 
-/// A fault, and what came of it.
+/// A fault, and the operations that it made fail.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan(Arc<Mutex<State>>);
 

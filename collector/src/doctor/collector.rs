@@ -21,7 +21,7 @@ const ARRIVAL: Duration = Duration::from_secs(5);
 /// How often the database is read while waiting.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Whether it runs.
+/// Whether the collector runs.
 pub(super) fn running(status: &Status) -> Finding {
     match (status.running, status.pid) {
         (true, Some(pid)) => {
@@ -59,8 +59,8 @@ pub(super) fn configuration(global: &Global) -> Option<Finding> {
         .then(|| Finding::warning("collector.config_newer", what.to_owned(), remedy.to_owned()))
 }
 
-/// The rights that the running collector has given up. A kernel without Landlock is nobody's fault, so this is never a
-/// warning.
+/// The rights that the running collector has given up. Never a warning, because a user can hardly change a kernel
+/// without Landlock.
 pub(super) fn sandbox(global: &Global) -> Option<Finding> {
     let held = ServeInfo::running(&global.state)?.sandbox;
     let is_on = global.config().is_ok_and(|config| config.sandbox);

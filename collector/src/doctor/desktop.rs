@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::config::{Environment, Global};
 
-/// 5 s: a hook takes about a millisecond, and a person waits for the result.
+/// Maximum time for a program: 5 s. A hook takes about a millisecond, and a person waits for the result.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A hook's answer is a few bytes.
+/// Maximum size of an answer that is read. A hook's answer is a few bytes.
 const ANSWER_MAX_BYTES: u64 = 64 << 10;
 /// How often a running program is checked.
 const LOOK: Duration = Duration::from_micros(200);
@@ -36,7 +36,7 @@ const SESSION: [&str; 12] = [
     "APPDATA",
 ];
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ran {
     /// Exit code; -1 if a signal ended the program, `None` if the program did not end in time.

@@ -11,23 +11,23 @@ pub(crate) struct Finding {
     pub id: &'static str,
     /// Part of the chain: the id up to its dot.
     pub area: &'static str,
-    /// How it stands.
+    /// The severity.
     pub severity: Severity,
     /// What was found.
     pub what: String,
-    /// What follows from it.
+    /// What the finding means for the user.
     pub meaning: Option<String>,
     /// What to do about it.
     pub remedy: Option<String>,
-    /// Where it stands in files.
+    /// The places in files that it concerns.
     pub places: Vec<Place>,
 }
 
-/// How something stands.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
-    /// As it should be.
+    /// Everything is in order.
     Ok,
     /// Worth knowing; recording works.
     Warning,
@@ -44,12 +44,12 @@ pub(crate) struct Place {
     pub line: usize,
     /// The column, in characters.
     pub column: usize,
-    /// What stands there.
+    /// The text at that place.
     pub what: String,
 }
 
 impl Finding {
-    /// Something that is as it should be.
+    /// A finding that everything is in order.
     pub(crate) fn ok(id: &'static str, what: impl Into<String>) -> Self {
         Self::new(id, Severity::Ok, what.into(), None)
     }
@@ -77,13 +77,13 @@ impl Finding {
         Self { id, area, severity, what, meaning: None, remedy, places: Vec::new() }
     }
 
-    /// Adds what follows from it.
+    /// Adds what the finding means.
     #[must_use]
     pub(crate) fn meaning(self, meaning: impl Into<String>) -> Self {
         Self { meaning: Some(meaning.into()), ..self }
     }
 
-    /// Adds where it stands.
+    /// Adds the places in files.
     #[must_use]
     pub(crate) fn at(self, places: Vec<Place>) -> Self {
         Self { places, ..self }

@@ -11,7 +11,7 @@ use crate::status::Status;
 const DOUBLED_LEAST: u64 = 20;
 const DOUBLED_PART: u64 = 5;
 
-/// Everything the counters tell.
+/// All findings from the counters.
 pub(super) fn examine(status: &Status, entries: &[Entry]) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(doubled(&status.counters, entries));
@@ -114,7 +114,7 @@ fn contract(status: &Status) -> Finding {
     Finding::warning(
         "contract.unknown",
         format!(
-            "new to hookspan, by version: events {}; fields {}; words {}",
+            "Cursor sent names that this hookspan does not know, with the version that sent them: events {}; fields {}; values {}",
             list(&events),
             list(&fields),
             list(&values)

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Nothing is changed, and only our own hook program is run (`programs`). Its commands write to a temporary directory
-//! (`commands`). If a collector runs, one probe goes the real way; the collector reads it and stores nothing of it
-//! ([`crate::journal::probe`]).
+//! (`commands`). If a collector runs, one probe takes the same path as a hook; the collector reads the probe and does
+//! not store it ([`crate::journal::probe`]).
 //!
 //! Each check returns [`Finding`]s with a stable id. [`finding`] then keeps one finding per cause.
 
@@ -31,7 +31,7 @@ use crate::config::{Global, Misuse};
 use crate::status::Status;
 use crate::store::open::OpenError;
 
-/// Looks at everything.
+/// Runs all checks.
 #[must_use]
 pub(crate) fn examine(global: &Global) -> Vec<Finding> {
     let mut findings = vec![config::examine(global)];
@@ -65,7 +65,7 @@ pub(crate) fn examine(global: &Global) -> Vec<Finding> {
     finding::one_per_cause(findings)
 }
 
-/// The state of collector and database is not known.
+/// Reports that the state of collector and database is not known.
 fn unknown(error: &anyhow::Error) -> Finding {
     let what = format!("{error:#}");
     match error.downcast_ref() {

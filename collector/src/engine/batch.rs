@@ -46,7 +46,7 @@ impl Horizon {
     }
 }
 
-/// Which import a batch belongs to.
+/// The import that a batch belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportStep {
     /// Its id in `import_run`.

@@ -18,7 +18,7 @@ const WINDOW_NS: i64 = 5_000_000_000;
 /// Maximum number of remembered hooks. Far fewer arrive within the window. The oldest are forgotten first.
 const MOST: usize = 4_096;
 
-/// Body, and event name with conversation: as hashes.
+/// Hash of the body, and hash of event name and conversation.
 type Key = (i64, u64);
 
 /// Hooks of the last seconds.

@@ -1,4 +1,4 @@
-//! Feeds the fold an event. If the fold has evicted the event's conversation or turn, its history goes first.
+//! Feeds the fold an event. If the fold has evicted the event's conversation or turn, the evicted history is fed first.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -338,8 +338,8 @@ fn a_batch_refused_behind_the_fold_is_written_whole_and_counted_once() {
     let refuse = "CREATE TRIGGER no BEFORE INSERT ON span BEGIN SELECT RAISE(ABORT, 'no'); END";
     other.execute_batch(refuse).unwrap();
     let all = stream();
-    // The batch contains a known hook at its beginning, one from this same batch at its end, and one that repeats the
-    // content of another.
+    // The batch begins with a hook that is already stored, ends with a copy of one of its own hooks, and contains one
+    // hook with the same content as another.
     let mut twice = all[2].clone();
     twice.id[0] ^= 0x80;
     let batch = [&all[..1], &all[..], &[twice], &all[11..]].concat();
@@ -369,7 +369,7 @@ fn a_batch_refused_behind_the_fold_is_written_whole_and_counted_once() {
 
 #[test]
 fn a_rebuild_behind_a_deletion_knows_what_calls_are_about() {
-    // The last hook belongs to `b`. After the deletion, the last number that was given belongs to no hook.
+    // The last hook belongs to `b`. After the deletion, the highest used number belongs to no hook.
     rebuilt_behind_a_deletion("a", "Shell make 1");
     rebuilt_behind_a_deletion("b", "Shell make 0");
 }

@@ -41,7 +41,7 @@ pub(crate) fn spawn(
 ) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("engine".into()).spawn(move || {
         if let Err(stopped) = engine.restore().and_then(|()| engine.catch_up(|_, _| {})) {
-            tracing::warn!(error = %stopped, "the collector ends before its history was read");
+            tracing::warn!(error = %stopped, "the collector stopped before it had read the stored hooks that are not folded yet");
             return;
         }
         if let Err(error) = engine.store.checkpoint_beside() {
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_commit_that_was_held_up_is_no_sign_that_nothing_has_come_meanwhile() {
         let running = Running::start();
-        // Its start is over.
+        // Waits until the engine has started.
         let (answer, taken) = bounded(1);
         running.inputs.send(Input::Batch(Batch::default(), Some(answer))).unwrap();
         taken.recv().unwrap();

@@ -1,4 +1,4 @@
-//! Uses Cursor's own database as evidence: it tells which call of which conversation a composer works for.
+//! Uses Cursor's own database as evidence. The database tells for which call of which conversation a composer works.
 //!
 //! The file belongs to Cursor, is often in use, and is sometimes larger than memory. It is opened for one question,
 //! read by key, and closed. If it is locked, damaged or of an unknown form, there is no answer, and this is counted.

@@ -181,7 +181,7 @@ fn a_parent_that_names_its_children_proves_the_parent_alone() {
     arrivals.retain(|arrival| *arrival.reading.conversation != *"child-b");
     world.take(arrivals);
     assert_eq!(world.answer(&mut cursor), [("evidence_store", 1)]);
-    // Nobody knows which of the two calls it was, and no call is made up.
+    // It is not known which of the two calls started the child, so neither is chosen.
     let agents = world.subagents();
     assert!(
         !agents.iter().any(|(call, _, source, _)| source == "store" && call.starts_with("call_")),

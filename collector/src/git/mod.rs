@@ -54,7 +54,7 @@ pub(crate) fn spawn(looks: Receiver<Look>, inputs: Door) -> std::io::Result<()> 
     std::thread::Builder::new().name("git".into()).spawn(run).map(drop)
 }
 
-/// Turns what was seen into a hook for the raw log. The same look always gets the same id.
+/// Makes a hook for the raw log from the result of a look. The same look always gives the same id.
 #[must_use]
 pub(crate) fn answer(look: &Look, preparer: &mut Preparer) -> Option<Arrival> {
     let since = look.since.map(|at| at.0.div_euclid(1_000_000_000));

@@ -1,4 +1,4 @@
-//! Tests repositories that Git made, and repositories that nobody should make.
+//! Tests repositories that Git has made, and invalid or hostile ones.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -109,7 +109,7 @@ fn packed_refs_detached_heads_and_new_branches() {
     folder.write("r/.git/HEAD", "ref: refs/heads/new\n");
     let state = folder.look("r").unwrap();
     assert_eq!((branch(&state), state.commit.as_deref()), (Some("new"), None));
-    // The refs are in a form that hookspan does not read. No branch is made up.
+    // The refs are in a form that hookspan does not read. So there must be no branch.
     folder.write("r/.git/HEAD", "ref: refs/heads/.invalid\n");
     let state = folder.look("r").unwrap();
     assert_eq!((branch(&state), state.commit.as_deref()), (None, None));

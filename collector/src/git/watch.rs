@@ -13,8 +13,8 @@ use crate::store::write::Arrival;
 
 /// Maximum number of remembered conversations.
 const MOST: usize = 1_024;
-/// A hook that is older than this does not cause a look, because the repository's state now tells nothing about that
-/// time.
+/// A hook older than 10 s causes no look, because the present state of the repository tells nothing about the time of
+/// the hook.
 const FRESH_NS: i64 = 10_000_000_000;
 /// An event that names no turn and comes this soon after a stop belongs to the stopped turn.
 const STRAGGLER_NS: i64 = 2_000_000_000;

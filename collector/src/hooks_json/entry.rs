@@ -17,7 +17,7 @@ pub enum UnfitPath {
     /// The path is not Unicode, which JSON requires.
     #[error("{0}: the path is not Unicode")]
     NotUnicode(String),
-    /// It holds a line break or the like.
+    /// The path contains a line break or another control character.
     #[error(
         "{0}: a hook command cannot hold a line break or another control character; \
          choose another state directory with --dir DIR"

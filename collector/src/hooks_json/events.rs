@@ -44,7 +44,7 @@ const MINIMAL: [&str; 10] = [
 const BEGINNINGS: [&str; 5] =
     ["sessionStart", "beforeSubmitPrompt", "preToolUse", "subagentStart", "preCompact"];
 
-/// Events that repeat generic ones in more detail, and the Tab events, which are many.
+/// Events that repeat generic ones in more detail, and the Tab events, which are very frequent.
 const SPECIFIC: [&str; 5] = [
     "beforeShellExecution",
     "beforeMCPExecution",
@@ -56,11 +56,11 @@ const SPECIFIC: [&str; 5] = [
 /// A preset of `--events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Events {
-    /// Only hooks that come after the fact: nothing of Cursor's ever waits for an answer
+    /// Only hooks that run after an event, so that Cursor never waits for an answer
     Minimal,
-    /// And the beginnings of sessions, prompts, calls and subagents: exact starts
+    /// Also the beginnings of sessions, prompts, calls and subagents, for exact start times
     Standard,
-    /// And the specific before* hooks and Tab completions, which are many
+    /// Also the specific before* hooks, and Tab completions, which are very frequent
     All,
 }
 

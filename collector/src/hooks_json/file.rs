@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 8 << 20;
 /// Why a hooks.json cannot be used. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    /// Cursor could not read it either.
+    /// The text is not valid. Cursor could not read it either.
     #[error("{}:{broken}; nothing was changed, repair the file and run this again", .path.display())]
     Broken {
         /// The file.
@@ -27,7 +27,7 @@ pub(crate) enum FileError {
         /// Where and what.
         broken: Broken,
     },
-    /// It is too large to be a hooks.json.
+    /// The file is too large to be a hooks.json.
     #[error("{}: {bytes} bytes are too many for a hooks.json; nothing was changed", .path.display())]
     TooLarge {
         /// The file.
@@ -35,7 +35,7 @@ pub(crate) enum FileError {
         /// Its size.
         bytes: u64,
     },
-    /// It is not a regular file.
+    /// The path is not a regular file.
     #[error(
         "{place} is {kind}, not a regular file; nothing was changed. Put a file there, or remove it"
     )]
@@ -45,7 +45,7 @@ pub(crate) enum FileError {
         /// "a FIFO" and so on.
         kind: &'static str,
     },
-    /// It is another account's.
+    /// The file belongs to another account.
     #[error("{} belongs to another account (uid {owner}); nothing was changed. Run this as that account", .path.display())]
     Foreign {
         /// The file.
@@ -53,7 +53,7 @@ pub(crate) enum FileError {
         /// Its owner.
         owner: u32,
     },
-    /// It has further names.
+    /// The file has several hard links.
     #[error(
         "{} has {names} names (hard links); a new file in its place would leave the others with the old text, so nothing was \
          changed. Make it a file of its own (`cp {0} {0}.new && mv {0}.new {0}`), or use symbolic links",
@@ -78,7 +78,7 @@ pub(crate) enum FileError {
         /// The project.
         root: PathBuf,
     },
-    /// It was changed since it was read.
+    /// The file was changed since it was read.
     #[error("{} was changed by somebody else in the meantime; nothing was changed here. Run this again", .path.display())]
     Changed {
         /// The file.

@@ -61,7 +61,7 @@ pub(crate) struct Wish {
 /// Result of applying a plan.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
-    /// All of it.
+    /// The whole plan was carried out.
     Done {
         /// The copy of hooks.json from before the installation. It exists if `uninstall` could not restore the bytes
         /// because the file was edited since.
@@ -116,7 +116,7 @@ impl Plan {
         Ok(Self { file, after: Some(after), record, installed, step: Step::Install(next) })
     }
 
-    /// Plans the inverse.
+    /// Plans the removal of an installation.
     ///
     /// # Errors
     /// hooks.json cannot be read or edited; nothing was touched.

@@ -25,11 +25,11 @@ const PATIENCE: u64 = 60;
 /// More than one batch.
 const LINES: usize = 1_050;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     lost: usize,
-    /// Stored twice, under a second id.
+    /// Number of lines that were stored twice, with two ids.
     doubled: usize,
     left_over: Vec<String>,
 }
@@ -87,7 +87,7 @@ impl Run {
         let done = (0..PATIENCE).any(|attempt| self.stage(attempt).is_ok());
         assert!(done, "the command never succeeds");
         for _ in 0..PATIENCE {
-            // What fails is tried again later.
+            // A file that cannot be removed now is removed later.
             let _swept = sweep(&self.dir);
             let _collected = self.collect();
             if self.left_over().is_empty() {

@@ -103,19 +103,19 @@ const ANSWER: [&str; 12] = [
 /// What a file is instead of recorded hooks, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotHooks {
-    /// It begins like a file of another kind.
+    /// The file begins like a file of another kind.
     #[error("it is {0}")]
     Kind(&'static str),
     /// Most of its objects have the keys of something else.
     #[error("it looks like {0}")]
     LooksLike(&'static str),
-    /// It holds NUL bytes.
+    /// The file contains NUL bytes.
     #[error("line {line} holds NUL bytes: it is a binary file")]
     Binary {
         /// The first such line.
         line: usize,
     },
-    /// Most of it is text that is not JSON.
+    /// Most of the file is text that is not JSON.
     #[error(
         "{kind}line {line} is no JSON (\"{shown}\"), and so is most of the file; hookspan reads JSON Lines of recorded \
          hooks, and the logs of scripts that write each hook as JSON"

@@ -24,7 +24,7 @@ pub(crate) struct Staged {
     pub path: PathBuf,
 }
 
-/// What became of a file.
+/// The result of staging a file.
 #[derive(Debug)]
 pub(crate) struct Report {
     /// The copy.
@@ -64,10 +64,10 @@ pub(crate) fn judge(source: Source<'_>, force: bool) -> Result<Judged<'_>, Refus
 /// Why a file is not imported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// It is something else.
+    /// The file is not a recording.
     #[error(transparent)]
     NotHooks(NotHooks),
-    /// It cannot be unpacked.
+    /// The archive cannot be decompressed.
     #[error("{0}")]
     Damaged(Damage),
 }

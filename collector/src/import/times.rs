@@ -11,7 +11,7 @@ use crate::config::zone;
 pub(super) enum Time {
     /// The time has a zone, or is a number.
     Exact(Timestamp),
-    /// What a clock on the wall said.
+    /// The time has no zone: it is the local time of the machine that wrote the log.
     Local(DateTime),
 }
 

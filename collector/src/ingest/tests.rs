@@ -207,7 +207,7 @@ fn an_import_without_a_collector_gives_nothing_new_the_second_time() {
     assert_eq!(first, ImportCounts { new: 1_201, duplicate: 0, malformed: 1 });
     let again = world.import(2, &lines(1_200));
     assert_eq!(again, ImportCounts { new: 0, duplicate: 1_202, malformed: 0 });
-    // What waited in the journal was stored first.
+    // The hooks that waited in the journal were stored first.
     let db = Connection::open(world.dir.database()).unwrap();
     let sources = "SELECT source FROM raw_hook ORDER BY seq LIMIT 2";
     let mut statement = db.prepare(sources).unwrap();

@@ -333,7 +333,8 @@ impl Reader {
         if let Some((answer, position)) = self.checkpoint.take() {
             match answer.try_recv() {
                 Ok(true) => self.intake.follower().may_forget(&position),
-                // Ask again. If the database was opened again in the meantime, the earlier request is lost.
+                // Request another checkpoint. If the database was opened again in the meantime, the earlier request is
+                // lost.
                 Ok(false) | Err(crossbeam_channel::TryRecvError::Disconnected) => {
                     self.sent = self.sent.take().or(Some(position));
                 }

@@ -1,7 +1,7 @@
 //! How the reader sleeps. Shims do not wake the reader, because that would cost them more than all their other work.
 //!
 //! While hooks arrive, the reader polls every few milliseconds. After a second without hooks, it asks the kernel for a
-//! notification. This costs the first shim that writes again a little time, and nothing before.
+//! notification. Only the first shim that writes again then needs a little more time.
 
 use std::io;
 use std::path::Path;

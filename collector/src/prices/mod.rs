@@ -18,17 +18,17 @@ pub(crate) enum ListError {
     /// There is no such file.
     #[error("does not exist")]
     Missing,
-    /// It is no regular file.
+    /// The path is not a regular file.
     #[error("is {0}")]
     Kind(&'static str),
-    /// It is larger than any list.
+    /// The file is larger than any known list.
     #[error("has {0} bytes; at most {LARGEST} are read")]
     TooLarge(u64),
     /// The file system refused.
     #[error("cannot be read: {0}")]
     Io(#[source] std::io::Error),
-    /// It is not JSON.
-    #[error("is no JSON: {0}")]
+    /// The file is not JSON.
+    #[error("is not JSON: {0}")]
     Json(#[source] serde_json::Error),
     /// No object in it has a price.
     #[error("has no model with a price")]

@@ -1,5 +1,5 @@
-//! List prices from public collections as of one day, in dollars per million tokens. Nobody compared them with the
-//! makers' own pages. The user's own prices take precedence.
+//! List prices from public collections, in dollars per million tokens. They were not compared with the makers' own
+//! pages. The user's own prices take precedence.
 
 use hookspan_core::price::Price;
 

@@ -174,7 +174,7 @@ impl Handle {
 impl Command {
     fn refuse(self, error: OpenError) {
         let (Self::Remove(_, answer) | Self::Clean(answer)) = self;
-        // Whoever asked may have gone.
+        // The caller may no longer wait for the answer.
         let _sent = answer.send(Err(RemoveError::Unopened(error)));
     }
 
@@ -183,7 +183,7 @@ impl Command {
             Self::Remove(roots, answer) => (answer, index.remove(&roots)),
             Self::Clean(answer) => (answer, index.clean().map(|()| 0)),
         };
-        // Whoever asked may have gone.
+        // The caller may no longer wait for the answer.
         let _sent = answer.send(done.map_err(RemoveError::Index));
     }
 }
@@ -196,7 +196,7 @@ struct Indexer {
     redaction: Redaction,
 }
 
-/// How far the index is.
+/// How far the store is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     epoch: String,
@@ -415,8 +415,8 @@ impl Indexer {
     }
 }
 
-/// Lets everything else go first: while hooks come faster than the machine can do all that follows from them, the index falls
-/// behind and the store does not.
+/// Lowers the priority of this thread. If hooks arrive faster than the machine can process them, the index falls behind
+/// and the store does not.
 #[cfg(target_os = "linux")]
 fn give_way() {
     // On Linux the priority applies to the thread. If the system refuses, the thread keeps the normal priority.

@@ -1,4 +1,5 @@
-//! Questions to the index. Words first; where they find nothing, any part of a word of three letters and more, and beginnings of two.
+//! Queries of the index. Whole words are searched first. If nothing is found, parts of words are searched: any part of
+//! three letters or more, or the first two letters.
 
 use hookspan_core::SpanId;
 use hookspan_view::source::Query;

@@ -152,7 +152,7 @@ fn words_phrases_and_parts_of_words_are_found_newest_first() {
     assert_eq!(world.find(&["src/main.rs"]), [hit("bbbb", "output")]);
     assert_eq!(world.find(&["rkspa"]), [hit("aaaa", "input")]);
     assert_eq!(world.find(&["please", "run"]).len(), 2);
-    // Too short for parts of words: beginnings, so that less text never finds less than more text.
+    // Two letters are searched as beginnings of words, so that a shorter query never finds less than a longer one.
     assert_eq!(world.find(&["ca"]), [hit("bbbb", "input"), hit("aaaa", "input")]);
     assert_eq!(world.find(&["ca", "please"]).len(), world.find(&["cargo", "please"]).len());
     for nothing in ["\" OR * NEAR(", "foo-bar", "ca*", "xyzzy", "%", "_a_", "'; DROP TABLE doc; --"]

@@ -9,7 +9,7 @@ use crate::sandbox::{self, Held, Needs};
 
 /// Where SQLite stores temporary data that does not fit into memory, in addition to `TMPDIR`.
 const TEMPORARY: [&str; 3] = ["/var/tmp", "/usr/tmp", "/tmp"];
-/// Names are also asked for over TCP.
+/// Port of DNS. Resolvers also use TCP.
 const DNS: u16 = 53;
 
 /// Gives up the right to new privileges. Must be called before the first thread starts, because this applies per

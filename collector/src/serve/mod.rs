@@ -5,8 +5,9 @@
 //!                                      ^-- evidence thread
 //! ```
 //!
-//! Everything ends in the order of the data's way: first the reader, then evidence, then the engine with its remaining
-//! batches. Exporters and open pages are told to stop at the same time. Unfinished work continues after the next start.
+//! At shutdown, threads end in the order in which data passes through them: first the reader, then evidence, then the
+//! engine with its remaining batches. Exporters and open pages are told to stop at the same time. Unfinished work
+//! continues after the next start.
 
 mod confine;
 mod erase;
@@ -60,7 +61,7 @@ const GOODBYE: Duration = Duration::from_millis(600);
 /// A collector that has begun to listen.
 #[derive(Debug)]
 pub(crate) struct Started<'a> {
-    /// Its address for a browser, without a code, or `unix:PATH`.
+    /// The address for a browser, without a sign-in code, or `unix:PATH`.
     pub place: String,
     door: Option<&'a Door>,
 }
@@ -195,9 +196,9 @@ const LOOK_AT_LOCK: Duration = Duration::from_secs(5);
 
 /// Why serving ended.
 enum Ended {
-    /// A signal came.
+    /// The collector was told to stop by a signal.
     Asked,
-    /// A signal came while the database was being opened.
+    /// The same, while the database was being opened.
     AskedEarly,
     /// There is now another state directory at the path.
     Replaced,

@@ -36,7 +36,7 @@ impl Pruner {
         Ok(Some(Self { stop, thread }))
     }
 
-    /// Ends the thread, either now or after its current step. The engine refuses the next one.
+    /// Ends the thread, either now or after its current step. The engine refuses a further step.
     pub(super) fn stop(self) {
         let Self { stop, thread } = self;
         drop(stop);

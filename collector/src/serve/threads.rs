@@ -132,7 +132,7 @@ impl Threads {
         WeakInputs(Arc::clone(&self.inputs))
     }
 
-    /// Ends the threads in the order of the data's way. Each one finishes its current work first.
+    /// Ends the threads in the order in which data passes through them. Each one finishes its current work first.
     pub(super) fn stop(self) {
         let Self { signals, commits: _, ingest, evidence, engine, inputs, stop, examiner } = self;
         examiner.stop();

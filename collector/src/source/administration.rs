@@ -55,7 +55,7 @@ impl Administration for StoreSource {
     fn install(&self) -> Result<Vec<InstallStep>> {
         let mut steps = self.extras.install.as_ref().map_or_else(Vec::new, |steps| steps());
         let hooks = self.read_or(None, crate::store::cli::last_hook_ns)?;
-        // Nothing tells that Cursor was restarted, or that it reads another hooks.json, until a hook arrives.
+        // Before a hook arrives, hookspan cannot know whether Cursor was restarted or reads another hooks.json.
         for step in &mut steps {
             match (hooks.is_some(), step.id) {
                 (true, _) if step.state == "todo" => step.state = "ok",

@@ -49,7 +49,7 @@ fn today() -> i64 {
     clock::now().0.div_euclid(DAY_NS)
 }
 
-/// A text in the format, as it grows.
+/// A page that is being written.
 struct Page<'a> {
     out: String,
     told: &'a Told,

@@ -38,7 +38,7 @@ pub(crate) struct Status {
     pub version: Option<String>,
     /// The dashboard's address, without signing in (`hookspan open` signs in). `None` if it listens on no address.
     pub dashboard_url: Option<String>,
-    /// What lies in the journal.
+    /// What is in the journal.
     pub journal: Journal,
     /// How far the journal was committed, in the store's format.
     pub position: Option<String>,
@@ -67,7 +67,7 @@ pub(crate) struct Status {
     pub last_hook_ns: Option<i64>,
     /// Bytes of the database and its write-ahead log, which holds the newest rows.
     pub database_bytes: u64,
-    /// Older rules derived the stored sessions and spans; `hookspan rebuild` derives them anew.
+    /// Whether the stored sessions and spans were derived with older rules. `hookspan rebuild` derives them again.
     pub older_rules: bool,
     /// Where traces go.
     pub destinations: Vec<Destination>,
@@ -136,7 +136,7 @@ pub(crate) struct Destination {
     pub losing: bool,
     /// The last loss in words, and what to do about it.
     pub last_loss: Option<String>,
-    /// Its metrics, if it is sent any.
+    /// The metrics for this destination, if it gets metrics.
     pub metrics: Option<Metrics>,
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct Metrics {
     pub delivered: u64,
     /// Points lost.
     pub lost: u64,
-    /// Spans that no metric counts, because they ended more than a day before.
+    /// Spans that are left out of all metrics, because they ended more than a day earlier.
     pub left_out: u64,
     /// The last delivery, microseconds since the epoch.
     pub last_ok_us: Option<i64>,
@@ -180,7 +180,7 @@ impl Destination {
         self.state == "paused" || self.losing || self.has_no_metrics()
     }
 
-    /// Whether it is to get metrics and refuses them.
+    /// Whether the destination is configured to get metrics and refuses them.
     #[must_use]
     pub(crate) fn has_no_metrics(&self) -> bool {
         self.state != "off" && self.metrics.as_ref().is_some_and(|own| own.state == "paused")

@@ -39,7 +39,7 @@ fn comes_back(
     tables(&world.path)
 }
 
-/// Time passes within a long history, and only for the session whose history it is.
+/// While a long history is replayed, time passes only for the session of that history.
 #[test]
 fn a_long_history_neither_swallows_nor_overtakes_what_another_session_has_to_tell() {
     let all = hookspan_core::Config::default();

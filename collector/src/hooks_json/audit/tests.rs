@@ -112,7 +112,7 @@ fn the_command_line_of_cursor_reads_comments_into_texts() {
     fine(r#"{"command": "ls /a/*.b"}"#);
     check(r#"{"command": "a"},"#, cli, 17, "a comma without anything behind it");
     check(r#"{"command": "a",}"#, cli, 16, "a comma without anything behind it");
-    // Comments themselves are accepted by both.
+    // Both accept comments outside of strings.
     fine("// mine\n{\"command\": \"a\"} /* too */");
 }
 

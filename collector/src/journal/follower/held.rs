@@ -68,11 +68,11 @@ pub(super) struct Held {
     pub stored: u64,
     /// No new reservation is needed until the file is this long.
     pub reserved: u64,
-    /// How reading goes.
+    /// State of failed reads, and when to try again.
     pub reading: Pause,
-    /// How syncing goes.
+    /// State of failed syncs, and when to try again.
     pub syncing: Pause,
-    /// The last sync failed, and the file has not been opened again yet.
+    /// Whether the last sync failed and the file has not been opened again yet.
     pub sync_lost: bool,
     /// Error number of the last sync that failed.
     pub sync_errno: Option<i32>,
@@ -80,7 +80,7 @@ pub(super) struct Held {
     pub without_writers: Option<Instant>,
     /// Start of the last read that reached the end.
     pub at_end: Option<Instant>,
-    /// The file has no writer, it was read to its end, and its unfinished records were handed out.
+    /// Whether the file has no writer, was read to its end, and its unfinished records were handed out.
     pub given_up: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Positions follow the disk.
+//! Moves positions as far as the disk has synced.
 
 use std::collections::BTreeMap;
 use std::fs::File;

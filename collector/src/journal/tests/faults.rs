@@ -37,7 +37,7 @@ enum Client {
     DropsRecords,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     lost: Vec<u64>,

@@ -358,7 +358,7 @@ fn a_silent_follower_is_woken_by_a_record_by_its_waker_and_by_an_import() {
         follower.wait(Duration::from_secs(20));
         clock::instant().duration_since(start)
     };
-    // Until it is silent.
+    // Polls until the follower asks the kernel for a notification.
     let start = clock::instant();
     while clock::instant().duration_since(start) < Duration::from_millis(1_300) {
         follower.poll(10);

@@ -106,7 +106,7 @@ impl Slots {
         }
     }
 
-    /// Waits until no connection is left.
+    /// Waits until no connection is open.
     pub(super) async fn empty(&self) {
         loop {
             let ended = self.ended.notified();
