@@ -41,7 +41,7 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put this file wh
 #flush_after = "1m"
 
 [semconv]
-# Shape of exported spans: "genai-1.41-strict" (the conventions to the letter, for new destinations), "genai-1.41" or "genai-0.1".
+# Shape of exported spans: "genai-1.41-strict" (follows the conventions exactly, for new destinations), "genai-1.41" or "genai-0.1".
 # docs/attributes.md compares them.
 #profile = "genai-1.41"
 # OpenInference attributes for Phoenix and others: "kind" (the span kind only), "full" or "off".
@@ -91,7 +91,7 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put this file wh
 # Path of a price list, relative to this file's folder: JSON as published by LiteLLM, models.dev or OpenRouter, or
 # {"model": {"input": 3, ...}} in dollars per million tokens. It is never downloaded.
 #file = "prices.json"
-# For models without a price there: use list prices from public collections. Nobody compared them with the makers' own pages.
+# For models without a price there: use list prices from public collections. They were not compared with the makers' own pages.
 # `hookspan stats` shows their date.
 #public = true
 
@@ -149,18 +149,18 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put this file wh
 #client_key = "/etc/ssl/me.key"
 # Share of sessions that are sent, 0 to 1. A session is sent as a whole or not at all.
 #sample = 1.0
-# Attributes of this destination's resource, such as a team's name. OTEL_RESOURCE_ATTRIBUTES gives some to every destination.
+# Resource attributes for this destination only, such as a team's name. Those in OTEL_RESOURCE_ATTRIBUTES are sent to every destination.
 #attributes = { "team.name" = "payments" }
-# Whose spans these are, as user.id: what names you, and the key of its hash (128 bits, the same on every machine with this key). What
-# names you never leaves. Unset: nobody is told.
+# Tell the destination whose spans it gets. `user` is a text that identifies you, and `user_key` a secret key. Only a hash of both is
+# sent, as user.id (128 bits, the same on every machine with this key). Unset: nothing is sent.
 #user = "env:USER"
 #user_key = "file:/etc/hookspan/user.key"
-# Metrics beside the spans: durations and tokens as exponential histograms, and hookspan's own state. docs/attributes.md lists them.
+# Send metrics as well: durations and tokens as exponential histograms, and hookspan's own state. docs/attributes.md lists them.
 #metrics = false
-# URL for metrics over HTTP; unset: `endpoint` with /v1/metrics for its /v1/traces.
+# URL for metrics over HTTP; unset: `endpoint`, with /v1/metrics in place of /v1/traces.
 #metrics_endpoint = "http://127.0.0.1:4318/v1/metrics"
-# What sums count from: "delta" (since the last request) or "cumulative" (since the start); unset: the preset's, else as
-# OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE says, else "cumulative".
+# The time from which sums count: "delta" (since the last request) or "cumulative" (since the start). Unset: the preset's value, else
+# that of OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE, else "cumulative".
 #metrics_temporality = "cumulative"
 # Time between two requests, from 1s to 1d.
 #metrics_interval = "60s"
