@@ -36,7 +36,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Add(add::Args),
-    /// List the destinations: address, state, and what to do
+    /// List the destinations with address, state, and advice
     #[command(
         after_help = "Examples:\n  hookspan destinations list\n  hookspan destinations list --json"
     )]

@@ -143,7 +143,7 @@ impl Dashboard {
 fn check_socket(path: &Path) -> Result<(), Misuse> {
     let shown = path.display();
     if !cfg!(unix) {
-        return Err(Misuse(format!("unix:{shown}: this system has no Unix sockets for it")));
+        return Err(Misuse(format!("unix:{shown}: this system has no Unix sockets")));
     }
     if !path.is_absolute() {
         return Err(Misuse(format!("unix:{shown}: name the socket by its whole path, from /")));

@@ -262,7 +262,7 @@ impl StateDir {
         self.root.join("folders")
     }
 
-    /// The file that shims write if the state directory does not accept a record. Usually in memory; see
+    /// The folders in which shims may put hooks if the state directory does not accept them; usually in memory. See
     /// [`crate::journal`].
     #[must_use]
     pub fn run_time_folders(&self) -> Vec<PathBuf> {

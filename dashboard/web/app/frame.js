@@ -64,7 +64,7 @@ export function Frame({ failed }) {
     blurred, blur: toggleBlur, theme, nextTheme, goTo: () => toggle(palette.current), help: () => toggle(help.current),
   };
   const commands = [
-    { name: blurred ? "show text sharp" : "blur text, for a shared screen", hint: "b", run: actions.blur },
+    { name: blurred ? "show text again" : "blur text, for a shared screen", hint: "b", run: actions.blur },
     { name: "next theme: system, dark, light", run: nextTheme },
     { name: "keys", hint: "?", run: actions.help },
     { name: "copy the address of this view", hint: "y", run: copyAddress },

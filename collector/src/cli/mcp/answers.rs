@@ -123,7 +123,7 @@ impl Server {
                 if let Some(word) = WORDS.into_iter().find(|word| arguments.contains_key(*word)) {
                     return Err(bad(
                         word,
-                        "of one session this tool shows the longest turn, whatever its words",
+                        "filters have no effect if `session` is given: the tool shows its longest turn",
                     ));
                 }
                 self.critical_path(&session, limit).await

@@ -102,7 +102,7 @@ function rest(text, shown) {
 function changes({ hunks, left, summary, redacted, added, removed }, whole) {
   if (redacted) return [note("the text of this change is not stored")];
   if (summary) return [note(`too large to compare: ${added} lines in, ${removed} lines out`)];
-  if (!hunks.length) return [note("no line differs")];
+  if (!hunks.length) return [note("no lines differ")];
   const box = make("div", "cv-diff blurry");
   box.title = "Line numbers are relative to the text of the change";
   for (const hunk of hunks) {

@@ -13,7 +13,7 @@ export class Pool {
   }
 
   /**
-   * Mounts exactly the wanted places. `fill` is called for new ones, and for those drawn for another version.
+   * Puts exactly the wanted rows into the DOM. `fill` is called for new rows, and for rows of another version.
    * @param {Set<number>} wanted @param {number} version @param {(step: Step, at: number) => unknown} fill
    */
   mount(wanted, version, fill) {

@@ -22,7 +22,7 @@ export function Aligned({ a, b, ratio }) {
   /** @param {Turn | null} one */
   const cells = (one) => (one ? html`<td class="wide"><a class="blurry" href=${one.url}>${one.n}. ${visible((one.prompt ?? "").slice(0, 90))}</a><i class="aligned-bar" aria-hidden="true" style=${{ width: `${((one.dur_us ?? 0) / most) * 100}%`, background: mix(one.parts) }}></i></td>
     <td class="r num">${one.dur_us === null ? (one.end_reason ? "?" : "runs") : duration(one.dur_us)}</td><td class="r num">${one.calls}${one.errors > 0 && html` <span class="bad">✕ ${one.errors}</span>`}</td>` : html`<td class="wide dim">–</td><td></td><td></td>`);
-  return html`<section class="aligned"><h2>Turns <span class="aside dim">paired by their prompts, else by their place; bars share one scale</span></h2>
+  return html`<section class="aligned"><h2>Turns <span class="aside dim">paired by similar prompts, else by number; all bars have one scale</span></h2>
       <table class="list"><thead><tr><th class="wide">a</th><th class="r">time</th><th class="r">calls</th><th class="wide">b</th><th class="r">time</th><th class="r">calls</th><th class="r">b ÷ a</th></tr></thead>
         <tbody>${pairs.slice(0, SHOWN).map(([x, y], i) => html`<tr key=${i}>${cells(x)}${cells(y)}<td class="r num dim">${x && y ? ratio(x.dur_us, y.dur_us) : "–"}</td></tr>`)}</tbody></table>
       ${pairs.length > SHOWN && html`<p class="dim">${pairs.length - SHOWN} more turns are not shown.</p>`}</section>

@@ -81,7 +81,7 @@ function Strip({ touches, sessions, chosen, choose }) {
     style=${how === "by time" ? { left: `${((one.at_us - touches[0].at_us) / span) * 98}%` } : null}>
     <i class="touch-added" style=${{ height: `${Math.sqrt((one.added ?? 0) / most) * 46}px` }}></i><i class="touch-dot"></i><i class="touch-removed" style=${{ height: `${Math.sqrt((one.removed ?? 0) / most) * 46}px` }}></i></button>`;
   return html`<section aria-labelledby="touches"><h2 id="touches">Every touch <${Choice} name="axis" values=${["in order", "by time"]} now=${how} choose=${set} />
-      <span class="aside dim">${how === "in order" ? "a block is one session at work; the length of a pause is written" : `${date(touches[0].at_us)} to ${date(touches[touches.length - 1].at_us)}`}</span></h2>
+      <span class="aside dim">${how === "in order" ? "each block is one session; pauses between blocks are shown as text" : `${date(touches[0].at_us)} to ${date(touches[touches.length - 1].at_us)}`}</span></h2>
     ${how === "by time" ? html`<div class="touches touches-time">${touches.map(mark)}</div>`
     : html`<div class="touches" tabIndex="0" role="region" aria-label="Touches, oldest first">${list.map((block) => html`${block.gap_us !== null && html`<span class="touch-gap dim num">${duration(block.gap_us)}</span>`}
       <div class="touch-block" key=${block.touches[0].id}><p class="dim num">${date(block.touches[0].at_us).slice(5)}</p><p class="blurry touch-title">${visible(titles.get(block.session))}</p><div class="touch-marks">${block.touches.map(mark)}</div></div>`)}</div>`}
@@ -108,8 +108,8 @@ function Sessions({ data, chosen }) {
 /** @param {{ data: FileAnswer, params: URLSearchParams }} props */
 function Beside({ data, params }) {
   if (!data.beside.length) return null;
-  return html`<section aria-labelledby="file-beside"><h2 id="file-beside">Often touched with it</h2>
-    <ul class="plain file-beside">${data.beside.map((one) => html`<li key=${one.url}><a class="blurry" href=${withRange(one.url, params)}>${visible(one.path)}</a> <span class="dim num" title="in so many of the sessions above">${one.sessions} ×</span></li>`)}</ul></section>`;
+  return html`<section aria-labelledby="file-beside"><h2 id="file-beside">Often touched together with it</h2>
+    <ul class="plain file-beside">${data.beside.map((one) => html`<li key=${one.url}><a class="blurry" href=${withRange(one.url, params)}>${visible(one.path)}</a> <span class="dim num" title="number of the sessions above that touched it">${one.sessions} ×</span></li>`)}</ul></section>`;
 }
 
 /** @param {{ touches: FileTouch[] }} props */

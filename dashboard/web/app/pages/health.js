@@ -31,7 +31,7 @@ export function Health() {
       <tbody>${data.exporters.map((one) => html`<${Exporter} key=${one.name} one=${one} reload=${reload} />`)}</tbody></table>`}
     <${Unknown} title="Events hookspan does not know" list=${data.unknown_events} />
     <${Unknown} title="Fields hookspan does not know" list=${data.unknown_fields} />
-    <${Unknown} title="Words hookspan does not know" list=${data.unknown_values} />
+    <${Unknown} title="Values hookspan does not know" list=${data.unknown_values} />
     <${Drift} report=${data.drift_report} />
     <h2>Counters</h2>
     ${Object.keys(data.counters).length === 0 && html`<p class="dim">None yet.</p>`}
@@ -81,7 +81,7 @@ function Spool({ data }) {
 /** @param {{ title: string, list: { name: string, n: number }[] }} props */
 function Unknown({ title, list }) {
   if (!list?.length) return null;
-  return html`<h2>${title}</h2><p class="dim">They are kept as they came. A newer hookspan may understand them.</p>
+  return html`<h2>${title}</h2><p class="dim">They are stored unchanged. A newer hookspan may understand them.</p>
     <dl class="counters">${list.map(({ name, n }) => html`<div><dt>${visible(name)}</dt><dd class="num">${n.toLocaleString("en")}</dd></div>`)}</dl>`;
 }
 

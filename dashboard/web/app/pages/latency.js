@@ -59,7 +59,7 @@ export function Latency({ query, go }) {
  * @param {{ older: Answer<"latency">["older"], days: number, now: number, set: (name: string, value: string) => void, narrowed: boolean }} props
  */
 function Nothing({ older, days, now, set, narrowed }) {
-  if (narrowed) return html`<p class="dim pad-y">No finished span matches: take a word away.</p>`;
+  if (narrowed) return html`<p class="dim pad-y">No finished span matches. Remove a filter.</p>`;
   const enough = older && DAYS.find((one) => one > days && now - one * 86_400e6 <= older.last_us);
   return html`<p class="dim pad-y">No finished span in these days.${older && html` ${count(older.n)} ${older.n === 1 ? "is" : "are"} older, the newest of ${date(older.last_us).slice(0, 10)}.`}
     ${enough && html` <button type="button" onClick=${() => set("days", String(enough))}>show ${enough === 365 ? "a year" : `${enough} days`}</button>`}</p>`;

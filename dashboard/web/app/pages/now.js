@@ -89,7 +89,7 @@ function Facts({ agents, needing, need, ended, now }) {
 function Quiet() {
   const { data } = useAnswer("sessions?limit=1");
   if (data && !data.items.length) return html`<${Waiting} />`;
-  return html`<section class="card narrow"><h2>No agent runs</h2><p>None has ended a turn within the last hour either. <a href="/sessions">All sessions</a></p></section>`;
+  return html`<section class="card narrow"><h2>No agent runs</h2><p>No turn ended within the last hour. <a href="/sessions">All sessions</a></p></section>`;
 }
 
 /** @param {{ agent: Agent, number: number | null, muted: boolean, onMute: () => unknown }} props */

@@ -29,11 +29,11 @@ export function Privacy() {
           <td class=${one.exported === "none" ? "good" : "warn"}>${one.exported === "none" ? "✓ " : "▲ "}${word(one.exported)}</td></tr>`)}</tbody></table>
       <dl class="tiles privacy-tiles">
         <div><dt>retention</dt><dd>${data.retention_days ? plural(data.retention_days, "day") : "forever"}</dd></div>
-        <div><dt>secrets blanked in the index</dt><dd>${data.redacted.toLocaleString("en")}</dd></div>
-        <div><dt>this page asks who reads</dt><dd class=${data.token_required ? "good" : "warn"}>${data.token_required ? "✓ yes" : "▲ no"}</dd></div>
+        <div><dt>secrets redacted in the index</dt><dd>${data.redacted.toLocaleString("en")}</dd></div>
+        <div><dt>sign-in required</dt><dd class=${data.token_required ? "good" : "warn"}>${data.token_required ? "✓ yes" : "▲ no"}</dd></div>
       </dl>
-      ${data.destinations.length > 0 && html`<p>What would be sent of the last session: ${data.destinations.map((name) => html`<button type="button" class="link" key=${name} onClick=${() => save(`privacy/preview?destination=${enc(name)}`)}>${visible(name)}</button> `)}</p>`}
-      <p class="dim"><code>hookspan config show</code> prints what is in force. Press <kbd>b</kbd> to blur texts while you share your screen.</p></section>
+      ${data.destinations.length > 0 && html`<p>Preview what a destination would get of the last session: ${data.destinations.map((name) => html`<button type="button" class="link" key=${name} onClick=${() => save(`privacy/preview?destination=${enc(name)}`)}>${visible(name)}</button> `)}</p>`}
+      <p class="dim"><code>hookspan config show</code> prints the settings in use. Press <kbd>b</kbd> to blur texts while you share your screen.</p></section>
     <${Access} />
     <${Audit} />
     <${Purge} done=${reload} />`}<//>`;
@@ -52,7 +52,7 @@ function Access() {
         <td><button type="button" aria-label=${`sign out ${visible(one.browser)}`} onClick=${() => (one.current ? post("logout", {}).finally(() => door.leave()) : end({ session: one.id }))}>sign out</button></td></tr>`)}
       ${data.tokens.map((one) => html`<tr key=${`token ${one.name}`}><td>token <code>${visible(one.name)}</code></td><td class="num">${at(one.created_us)}</td><td class="num">${at(one.used_us)}</td><td class="dim">when revoked</td>
         <td><button type="button" aria-label=${`revoke ${visible(one.name)}`} onClick=${() => end({ token: one.name })}>revoke</button></td></tr>`)}
-      ${data.sessions.length + data.tokens.length === 0 && html`<tr><td colspan="5" class="dim">Nobody is signed in: this dashboard asks nobody.</td></tr>`}</tbody></table>`}
+      ${data.sessions.length + data.tokens.length === 0 && html`<tr><td colspan="5" class="dim">No sign-in is required, so nobody is signed in.</td></tr>`}</tbody></table>`}
     <p class="dim"><code>hookspan open</code> signs a browser in, <code>hookspan token create NAME</code> makes a token for a script.</p>
     ${trouble && html`<${Trouble} error=${trouble} />`}</section>`;
 }
@@ -103,13 +103,13 @@ function Purge({ done }) {
   });
   const today = new Date(Date.now() + DAY_US / 1_000).toISOString().slice(0, 10);
   return html`<section aria-labelledby="purge" class="purge"><h2 id="purge">Delete sessions</h2>
-    <p class="dim">Rows, search index, raw hooks and what waits to be sent. What was already sent to a destination stays there.</p>
+    <p class="dim">Deletes rows, search index, raw hooks, and spans that wait to be sent. Spans already sent to a destination stay there.</p>
     <form class="filters" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); send(true); }}>
       <label class="field">last used before <input type="date" max=${today} value=${before} onInput=${change(setBefore)} /></label>
       <label class="field">project <input value=${project} placeholder="name of its folder" onInput=${change(setProject)} /></label>
       <button type="submit" disabled=${busy || (!before && !project.trim())}>Preview</button></form>
     <div role="status">${plan && html`<p class="plan" ref=${yes}>${plan.sessions === 0 ? "No session matches: nothing would be deleted." : html`Would delete <b>${plural(plan.sessions, "session")}</b>${plan.more ? ", and more in a second run" : ""}. This cannot be undone.
       <button type="button" class="danger" disabled=${busy} onClick=${() => send(false)}>Delete ${plural(plan.sessions, "session")}</button>`}</p>`}
-    ${result && html`<p class="calm">✓ Deleted ${plural(result.deleted_sessions, "session")}, ${plural(result.deleted_spans, "span")}, ${plural(result.deleted_hooks, "raw hook")}.${result.damaged_databases ? ` ${plural(result.damaged_databases, "damaged database")} moved aside may still hold some of it; \`hookspan prune --damaged\` deletes them.` : ""}</p>`}</div>
+    ${result && html`<p class="calm">✓ Deleted ${plural(result.deleted_sessions, "session")}, ${plural(result.deleted_spans, "span")}, ${plural(result.deleted_hooks, "raw hook")}.${result.damaged_databases ? ` ${plural(result.damaged_databases, "damaged database")} moved aside may still contain some of it; \`hookspan prune --damaged\` deletes them.` : ""}</p>`}</div>
     ${error && html`<${Trouble} error=${error} />`}</section>`;
 }

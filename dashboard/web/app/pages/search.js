@@ -112,6 +112,6 @@ function Hit({ hit, chosen }) {
 function Hints() {
   const examples = [["cargo test", "both words in the same text"], ['"connection refused"', "a phrase"], ["kind:shell status:error", "failed commands"], ["tool:Read lib.rs", "reads of a file"]];
   return html`<section class="card narrow"><h2>Search everything that was said and done</h2>
-    <p>Prompts, commands, paths and output of all sessions. Secrets were blanked before they were indexed.</p>
+    <p>Prompts, commands, paths and output of all sessions. Secrets were redacted first.</p>
     <dl class="attributes">${examples.map(([text, what]) => html`<dt><a href=${`/search?q=${encodeURIComponent(text)}`}>${text}</a></dt><dd class="dim">${what}</dd>`)}</dl></section>`;
 }

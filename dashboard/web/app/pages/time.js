@@ -45,7 +45,7 @@ export function Time({ query, go }) {
   const tools = html`${range.control}<button type="button" disabled=${!data} onClick=${() => data && save(data)}>CSV</button>`;
   return html`<${Page} title="Time and cost" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${range.without(params)} set=${set} names=${WORDS_HERE} />
     ${data.items.length === 0
-    ? html`<p class="dim pad-y">${WORDS.some((word) => params.get(word)) ? "No finished turn matches in this period: take a word away, or choose a longer period." : "No turn has finished in this period."}</p>`
+    ? html`<p class="dim pad-y">${WORDS.some((word) => params.get(word)) ? "No finished turn matches in this period. Remove a filter, or choose a longer period." : "No turn has finished in this period."}</p>`
     : html`<${Total} data=${data} then=${then} project=${params.get("project")} clear=${() => set("project", "")} />
       <div class="time-halves"><section aria-labelledby="time-days"><h2 id="time-days">${width === 1 ? "By day" : "By week"}
           <${Choice} name="show" values=${METRICS} now=${metric} choose=${(/** @type {string} */ value) => set("show", value === "time" ? "" : value)} word=${(/** @type {string} */ one) => NAMES[one]} />

@@ -13,7 +13,7 @@ const TITLES = {
 const ICONS = { ok: ["✓", "done"], todo: ["○", "to do"], failed: ["✕", "failed"] };
 // Shown until the collector answers. The steps are always the same.
 const STEPS = [
-  { id: "install", state: "todo", command: "hookspan install", hint: "adds hookspan to hooks.json and keeps everything else in it" },
+  { id: "install", state: "todo", command: "hookspan install", hint: "adds hookspan to hooks.json; everything else in it stays" },
   { id: "restart", state: "todo", command: null, hint: "Cursor reads its hooks when it starts" },
   { id: "first_hook", state: "todo", command: null, hint: "the session appears here without a reload" },
 ];

@@ -112,7 +112,7 @@ function Remove({ id, leave }) {
     setBusy(true);
     post(`sessions/${enc(id)}/delete`, { confirm: id }).then(leave, setError).finally(() => setBusy(false));
   };
-  return html`<h2>Delete</h2><p class="dim">Rows, search index, raw hooks and what waits to be sent. What was already sent stays there.</p>
+  return html`<h2>Delete</h2><p class="dim">Deletes rows, search index, raw hooks, and spans that wait to be sent. Spans already sent stay there.</p>
     ${sure ? html`<p><button type="button" class="danger" disabled=${busy} onClick=${remove}>Delete this session for good</button> <button type="button" onClick=${() => setSure(false)}>keep it</button></p>`
     : html`<p><button type="button" onClick=${() => setSure(true)}>Delete this session …</button></p>`}
     ${error && html`<${Trouble} error=${error} />`}`;

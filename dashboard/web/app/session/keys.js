@@ -67,7 +67,7 @@ function toggleSubagent(controller) {
   const at = selected < 0 ? -1 : subagentOf(trace, selected);
   if (at >= 0 && trace.row[at] !== focusRow) controller.focus(trace.row[at]);
   else if (focusRow !== null) controller.unfocus();
-  else notify("no subagent here: choose one, or a row of one");
+  else notify("this row is not in a subagent; choose a row of a subagent");
 }
 
 /** Copies the chosen row's address, which the address bar may not show yet. @param {SessionController} controller */

@@ -21,8 +21,8 @@ export async function toggle(kind) {
   const now = wanted();
   const on = !now.includes(kind);
   if (on) {
-    if (!("Notification" in window)) return "this browser has no notices here";
-    if (await Notification.requestPermission() !== "granted") return "the browser does not allow notices of this page";
+    if (!("Notification" in window)) return "this browser does not support notices here";
+    if (await Notification.requestPermission() !== "granted") return "the browser blocks notices from this page";
   }
   write("hookspan.notices", KINDS.filter((one) => (one === kind ? on : now.includes(one))).join(","));
   return null;

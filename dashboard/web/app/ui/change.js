@@ -18,7 +18,7 @@ export function Change({ span, day = "" }) {
   return html`<article class="change">${head}${error && html`<p class="dim">${error.status === 404 ? "The text of this change is not known." : error.message}</p>`}
     ${data?.redacted && html`<p class="dim">The text is not stored.</p>`}
     ${data?.summary && html`<p class="dim">Too large to compare (${bytes(data.bytes)}): ${data.added} lines in, ${data.removed} lines out.</p>`}
-    ${data && !data.redacted && !data.summary && data.hunks.length === 0 && html`<p class="dim">No line differs.</p>`}
+    ${data && !data.redacted && !data.summary && data.hunks.length === 0 && html`<p class="dim">No lines differ.</p>`}
     ${data && html`<${Hunks} hunks=${data.hunks} all=${all} onAll=${() => setAll(true)} />`}</article>`;
 }
 

@@ -30,5 +30,5 @@ export function Limits({ params, set, names }) {
   for (const name of names) if (params.get(name)) shown.push([`${name} ${visible(params.get(name))}`, [name]]);
   if (!shown.length) return null;
   return html`<p class="limits">${shown.map(([text, names]) => html`<span class="chip">${text}
-    <button type="button" class="link" aria-label=${`take away: ${text}`} onClick=${() => names.forEach((name) => set(name, ""))}>✕</button></span>`)}</p>`;
+    <button type="button" class="link" aria-label=${`Remove filter: ${text}`} onClick=${() => names.forEach((name) => set(name, ""))}>✕</button></span>`)}</p>`;
 }

@@ -44,7 +44,7 @@ export function Rail({ path, waiting, failing, connection, actions }) {
       <span class="rail-end">
         <button type="button" title="Blur text, for a shared screen (b)" aria-pressed=${actions.blurred} onClick=${actions.blur}>${actions.blurred ? "blurred" : "blur"}</button>
         <button type="button" title="Theme: system, dark, light" onClick=${actions.nextTheme}>${actions.theme}</button>
-        <button type="button" title="Go to or do (Ctrl K)" onClick=${actions.goTo}>go to</button>
+        <button type="button" title="Go to a page or run a command (Ctrl K)" onClick=${actions.goTo}>go to</button>
         <button type="button" title="Keys (?)" onClick=${actions.help}>keys</button>
         <span class=${`link-state link-${connection}`} role="status" title="Live connection to hookspan">${connection === "connected" ? "● live" : "○ offline"}</span>
       </span>

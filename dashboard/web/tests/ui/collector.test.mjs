@@ -681,7 +681,8 @@ test("a trace id leads to its session and span, and a cell of the heatmap to the
   await tab.goto(`${browser.base}/t/${trace}/${span.id}`);
   await eventually("its session", () => new URL(tab.url()).pathname === `/s/${talk.id}` && new URL(tab.url()).hash === `#${span.id}`);
   await eventually("its row", async () => (await tab.locator('.cv-row[aria-selected="true"] .cv-subject').textContent()).includes("make heat"));
-  // Moves by keys: the last column is now, and further down is a cell with calls.
+  // The chosen cell moves by keys. It starts in the last column, which is the present; a cell with calls is further
+  // down.
   await tab.goto(`${browser.base}/latency?days=1&group=tool&name=Shell`);
   const canvas = tab.locator(".heat canvas");
   await canvas.waitFor();
