@@ -12,7 +12,9 @@ use crate::clock;
 use crate::store::write::Arrival;
 use crate::store::write::Preparer;
 
+mod rebuild;
 mod recall;
+mod refusals;
 mod tables;
 
 use tables::{assert_same, rows, tables};
@@ -203,38 +205,6 @@ fn hooks_that_come_again_change_nothing() {
     assert_eq!(tables(&world.path), reference);
 }
 
-#[test]
-fn a_rebuild_gives_the_same_tables_and_the_same_export_queue() {
-    let reference = reference();
-    let world = World::new();
-    let mut engine = world.engine();
-    play(&mut engine, &stream(), 4);
-    finish(&mut engine);
-    let queue =
-        "SELECT hex(s.id), q.seq FROM settled q JOIN span s ON s.row = q.span ORDER BY q.seq";
-    let before = rows(&Connection::open(&world.path).unwrap(), queue);
-    engine.store().start_rebuild("again").unwrap();
-    drop(engine);
-    let mut engine = world.engine();
-    finish(&mut engine);
-    engine.take(Batch { horizon: Horizon::End(clock::now()), ..Batch::default() }).unwrap();
-    assert_eq!(tables(&world.path), reference);
-    let db = Connection::open(&world.path).unwrap();
-    assert_eq!(rows(&db, queue), before);
-    assert_eq!(rows(&db, "SELECT * FROM settled_before"), Vec::<Value>::new());
-    assert_eq!(rows(&db, "SELECT value FROM state WHERE key = 'epoch'"), [json!(["again"])]);
-    let malformed =
-        "SELECT value FROM counter WHERE key IN ('malformed', 'unknown_event') ORDER BY key";
-    assert_eq!(rows(&db, malformed), [json!([1]), json!([1])]);
-    let contract = "SELECT substr(key, 1, 14), substr(key, instr(key, ' ') + 1), value FROM counter
-         WHERE key GLOB 'unknown_*.*' ORDER BY key";
-    let new = [
-        json!(["unknown_event.", "noSuchEvent", 1]),
-        json!(["unknown_field.", "never_seen_before:number", 3]),
-    ];
-    assert_eq!(rows(&db, contract), new, "counted anew, not twice");
-}
-
 /// If a settled row changes, the sums that contain it change, too. All tables of a live and a rebuilt store are equal.
 #[test]
 fn time_that_passes_in_the_middle_of_a_turn_does_not_show_in_the_sums() {
@@ -284,137 +254,6 @@ fn sums_are_those_of_the_rows_however_the_hooks_came() {
 }
 
 #[test]
-fn an_interrupted_rebuild_goes_on_where_it_was() {
-    let reference = reference();
-    let world = World::new();
-    let mut engine = world.engine();
-    play(&mut engine, &stream(), 4);
-    finish(&mut engine);
-    engine.store().start_rebuild("again").unwrap();
-    let (stop, stopped) = bounded::<()>(0);
-    drop(stop);
-    let store = Store::open(&world.path).unwrap();
-    let mut cut_short =
-        Engine::new(store, hookspan_core::Config::default(), Signals::default(), stopped);
-    assert!(cut_short.catch_up(|_, _| {}).is_err());
-    drop(cut_short);
-    let mut engine = world.engine();
-    finish(&mut engine);
-    assert_eq!(tables(&world.path), reference);
-}
-
-#[test]
-fn a_locked_database_is_waited_for_and_the_fold_is_not_repeated() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let other = Connection::open(&world.path).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut trouble = engine.signals.trouble.subscribe();
-    let thread = std::thread::spawn(move || {
-        play(&mut engine, &stream(), 1_000);
-        finish(&mut engine);
-        engine
-    });
-    // The lock is released only after the first refusal was reported.
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(trouble.wait_for(Option::is_some)).unwrap();
-    let text = trouble.borrow().clone().unwrap();
-    assert!(text.contains("lock"), "{text}");
-    other.execute_batch("ROLLBACK").unwrap();
-    let engine = thread.join().unwrap();
-    assert_eq!(*engine.signals.trouble.borrow(), None);
-    drop(engine);
-    assert_eq!(tables(&world.path), reference());
-    let db = Connection::open(&world.path).unwrap();
-    let retries = rows(&db, "SELECT value > 0 FROM counter WHERE key = 'store_retries'");
-    assert_eq!(retries, [json!([1])]);
-}
-
-#[test]
-fn a_batch_refused_behind_the_fold_is_written_whole_and_counted_once() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let other = Connection::open(&world.path).unwrap();
-    let refuse = "CREATE TRIGGER no BEFORE INSERT ON span BEGIN SELECT RAISE(ABORT, 'no'); END";
-    other.execute_batch(refuse).unwrap();
-    let all = stream();
-    // The batch begins with a hook that is already stored, ends with a copy of one of its own hooks, and contains one
-    // hook with the same content as another.
-    let mut twice = all[2].clone();
-    twice.id[0] ^= 0x80;
-    let batch = [&all[..1], &all[..], &[twice], &all[11..]].concat();
-    let mut trouble = engine.signals.trouble.subscribe();
-    let thread = std::thread::spawn(move || {
-        play(&mut engine, &batch, 1_000);
-        finish(&mut engine);
-    });
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(trouble.wait_for(Option::is_some)).unwrap();
-    other.busy_timeout(Duration::from_secs(5)).unwrap();
-    other.execute_batch("DROP TRIGGER no").unwrap();
-    thread.join().unwrap();
-    assert_eq!(tables(&world.path), reference());
-    let counters = "SELECT key, value FROM counter
-         WHERE key IN ('received', 'duplicate', 'malformed', 'duplicate_content') ORDER BY key";
-    let n = all.len() as u64;
-    let again = n - 11 + 1;
-    let expected = [
-        json!(["duplicate", again]),
-        json!(["duplicate_content", 1]),
-        json!(["malformed", 1]),
-        json!(["received", n + again + 1]),
-    ];
-    assert_eq!(rows(&other, counters), expected);
-}
-
-#[test]
-fn a_rebuild_behind_a_deletion_knows_what_calls_are_about() {
-    // The last hook belongs to `b`. After the deletion, the highest used number belongs to no hook.
-    rebuilt_behind_a_deletion("a", "Shell make 1");
-    rebuilt_behind_a_deletion("b", "Shell make 0");
-}
-
-#[track_caller]
-fn rebuilt_behind_a_deletion(gone: &str, first: &str) {
-    let world = World::new();
-    let mut engine = world.engine();
-    let shell = |second: i64, conversation: &str| {
-        let call = format!("call-{second}");
-        let input = json!({"command": format!("make {second}")});
-        let own = json!({"tool_name": "Shell", "tool_use_id": call, "tool_input": input});
-        event(second, conversation, "g", "preToolUse", &own)
-    };
-    let hooks = (0..20).map(|second| shell(second, if second % 2 == 0 { "a" } else { "b" }));
-    play(&mut engine, &hooks.collect::<Vec<_>>(), 7);
-    finish(&mut engine);
-    engine.delete(&Selection::sessions(&[gone.to_owned()]), Duration::from_secs(5)).unwrap();
-    let labels = "SELECT label FROM span WHERE label LIKE '%make%' AND subject_seq IS NULL ORDER BY start_ns";
-    let found = |world: &World| rows(&Connection::open(&world.path).unwrap(), labels);
-    let before = found(&world);
-    assert_eq!((before.len(), &before[0]), (10, &json!([first])));
-    engine.store().start_rebuild("again").unwrap();
-    drop(engine);
-    finish(&mut world.engine());
-    assert_eq!(found(&world), before);
-}
-
-#[test]
-fn a_stopped_engine_gives_a_refused_batch_back() {
-    let world = World::new();
-    let store = Store::open(&world.path).unwrap();
-    let (stop, stopped) = bounded::<()>(0);
-    let mut engine =
-        Engine::new(store, hookspan_core::Config::default(), Signals::default(), stopped);
-    drop(stop);
-    let other = Connection::open(&world.path).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let refused = engine.take(Batch { arrivals: stream(), ..Batch::default() }).unwrap_err();
-    assert!(refused.to_string().contains("wait"), "{refused}");
-    other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(rows(&other, "SELECT count(*) FROM raw_hook"), [json!([0])]);
-}
-
-#[test]
 fn listeners_hear_what_was_committed() {
     let world = World::new();
     let mut engine = world.engine();
@@ -428,35 +267,6 @@ fn listeners_hear_what_was_committed() {
     play(&mut engine, &stream()[3..], 100);
     finish(&mut engine);
     assert!(settled.has_changed().unwrap());
-}
-
-/// What remains if a write-ahead log is lost, or if an older copy of the database is put in its place.
-#[test]
-fn a_database_that_has_lost_commits_asks_for_a_new_start() {
-    let world = World::new();
-    let mut engine = world.engine();
-    let stream = stream();
-    play(&mut engine, &stream[..4], 1);
-    let older = world.path.with_file_name("older.db");
-    let into = format!("VACUUM INTO '{}'", older.display());
-    Connection::open(&world.path).unwrap().execute_batch(&into).unwrap();
-
-    let failed = || {
-        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_READ);
-        rusqlite::Error::SqliteFailure(code, None)
-    };
-    engine.recover(&failed());
-    assert_eq!(*engine.signals.restart.borrow(), None, "nothing is missing");
-
-    play(&mut engine, &stream[4..8], 1);
-    for suffix in ["-wal", "-shm"] {
-        let mut name = world.path.clone().into_os_string();
-        name.push(suffix);
-        std::fs::remove_file(name).unwrap();
-    }
-    std::fs::rename(older, &world.path).unwrap();
-    engine.recover(&failed());
-    assert_eq!(*engine.signals.restart.borrow(), Some(Restart::FellBack));
 }
 
 #[test]
