@@ -279,7 +279,7 @@ fn text_of_a_repository_is_never_run() {
     assert!(!touched.exists(), "{finished:#?}");
     assert_eq!(finished.code, 1, "{finished:#?}");
     let said = finished.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("not hookspan's own form"), "{said}");
+    assert!(said.contains("not in the form that hookspan writes"), "{said}");
     assert!(said.contains("is not hookspan's hook program, so it was not run"), "{said}");
 }
 

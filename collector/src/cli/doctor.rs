@@ -112,14 +112,14 @@ mod tests {
                 "/home/u/.local/state/hookspan/bin/hookspan-shim is missing",
                 "hookspan install",
             )
-            .meaning("every hook that names it fails"),
+            .meaning("every hook that runs it fails"),
         ];
         assert_eq!(
             describe(&findings, 60, Paint::plain()),
             "✓ hooks      /home/u/.cursor/hooks.json: 15 events\n             (standard)\n\
              ✗ program    /home/u/.local/state/hookspan/bin/hookspan-shim\n             \
              is missing\n             \
-             every hook that names it fails\n             \
+             every hook that runs it fails\n             \
              → hookspan install\n\n1 problem, 0 warnings.\n"
         );
         assert!(describe(&findings[..1], 60, Paint::plain()).ends_with("\nNo problems found.\n"));

@@ -328,7 +328,7 @@ mod tests {
         assert!(read("").unwrap().prices.is_empty(), "nothing is priced unless it is asked for");
         for (text, why) in [
             ("[prices]\nfile = \"none.json\"\n", "none.json does not exist"),
-            ("[prices]\nfile = \"config.toml\"\n", "config.toml is no JSON"),
+            ("[prices]\nfile = \"config.toml\"\n", "config.toml is not JSON"),
             ("[prices]\npublic = true\n[prices.a]\ncurrency = \"EUR\"\n", "are in EUR"),
         ] {
             std::fs::write(folder.path().join("config.toml"), text).unwrap();

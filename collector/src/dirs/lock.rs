@@ -38,9 +38,8 @@ fn busy(info: Option<&ServeInfo>) -> String {
             "another hookspan command is running for this state directory: process {pid}; wait for \
              it to end, or stop it"
         ),
-        None => {
-            "another hookspan process holds this state directory; wait for it to end".to_owned()
-        }
+        None => "another hookspan process uses this state directory; wait until it has finished"
+            .to_owned(),
     }
 }
 

@@ -45,10 +45,13 @@ fn pinned(dir: &Path, found: io::Result<Metadata>) -> Option<Finding> {
     closed.then(|| {
         Finding::problem(
             "accounts.pinned",
-            format!("the machine's hooks.json names one directory for all: {}", dir.display()),
+            format!(
+                "the machine's hooks.json names the same directory for all accounts: {}",
+                dir.display()
+            ),
             "hookspan install --scope enterprise without --dir: each account then has its own",
         )
-        .meaning("hooks of every account but its owner are lost")
+        .meaning("hooks of all accounts except its owner are lost")
     })
 }
 

@@ -46,7 +46,7 @@ pub(super) fn running(status: &Status) -> Finding {
                 hooks => format!("not running; {hooks} hooks wait in the journal"),
             };
             Finding::warning("collector.stopped", waiting, "hookspan up")
-                .meaning("hooks are kept; nothing is stored, shown or sent until it runs")
+                .meaning("hooks wait in the journal; nothing is stored, shown or sent until a collector runs")
         }
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn running(status: &Status) -> Finding {
 /// The running collector read its configuration when it started, and reads it no more.
 pub(super) fn configuration(global: &Global) -> Option<Finding> {
     let what = "the configuration file was written after the collector had started, so it runs with older settings";
-    let remedy = "restart it (`systemctl --user restart hookspan`, or end it and start it again); no hook is lost meanwhile";
+    let remedy = "restart it (`systemctl --user restart hookspan`, or end it and start it again); no hook is lost while it restarts";
     status::config_is_newer(global)
         .then(|| Finding::warning("collector.config_newer", what.to_owned(), remedy.to_owned()))
 }
@@ -109,7 +109,7 @@ pub(super) fn arrival(
         Ok(None) => Finding::problem(
             "collector.arrival",
             "a hook wrote nothing to the journal",
-            "hookspan install; if it stays so, please report it",
+            "hookspan install; if that does not help, please report it",
         ),
         Err(error) => Finding::problem(
             "collector.arrival",
@@ -148,7 +148,7 @@ fn wait(global: &Global, end: ReadUpTo, started: std::time::Instant) -> Finding 
     Finding::problem(
         "collector.arrival",
         format!("a hook sent as a test was not committed within {seconds} s"),
-        "look at what the collector writes to its standard error, then restart it",
+        "read what the collector writes to standard error, then restart it",
     )
     .meaning("hooks wait in the journal")
 }

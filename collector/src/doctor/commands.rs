@@ -38,7 +38,7 @@ pub(super) fn examine(global: &Global, entries: &[Entry], programs: &[Program]) 
         Ok(aside) => Trial { global, aside: aside.path() }.run(&forms),
         Err(error) => vec![Finding::warning(
             "command.not_tried",
-            format!("the hook commands were not tried: {}", text::reason(&error)),
+            format!("the hook commands could not be tested: {}", text::reason(&error)),
             "make the folder for temporary files writable",
         )],
     }
@@ -55,7 +55,8 @@ impl Trial<'_> {
         let state = match self.state() {
             Ok(state) => state,
             Err(error) => {
-                let what = format!("the hook commands were not tried: {}", text::reason(&error));
+                let what =
+                    format!("the hook commands could not be tested: {}", text::reason(&error));
                 return vec![Finding::warning("command.not_tried", what, "look at the disk")];
             }
         };
@@ -145,7 +146,7 @@ fn verdict(
                 [one] => format!("the hook command of {one}: {fault}"),
                 all => format!("{} of {commands} hook commands: {fault}", all.len()),
             };
-            let remedy = "hookspan install; if it stays so, hookspan install --no-exec";
+            let remedy = "hookspan install; if that does not help, hookspan install --no-exec";
             Finding::problem("command.failed", what, remedy)
                 .meaning(format!("hooks are not recorded: {}", finding::list(events, 4)))
         })
@@ -154,8 +155,8 @@ fn verdict(
         findings.push(
             Finding::problem(
                 "command.lost",
-                format!("{ran} hooks ran, {kept} of them were written down"),
-                "hookspan install; if it stays so, please report it",
+                format!("{ran} hooks ran, and {kept} of them were recorded"),
+                "hookspan install; if that does not help, please report it",
             )
             .meaning("the hook program answers, but stores no hooks"),
         );
@@ -167,7 +168,7 @@ fn verdict(
             Finding::warning(
                 "command.slow",
                 format!("the hook commands take {} ms", median.as_millis()),
-                "look for what slows down new programs here: a virus scanner, a network home",
+                "find what slows down the start of programs: a virus scanner, or a home folder on a network",
             )
             .meaning("Cursor waits for each of them"),
         );

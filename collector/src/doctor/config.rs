@@ -10,10 +10,12 @@ pub(super) fn examine(global: &Global) -> Finding {
         destination::all(&config, &global.env).map_err(|error| error.to_string())
     });
     match (resolved, global.config_file.as_deref()) {
-        (Err(error), _) => {
-            Finding::problem("config.broken", error, "correct it; `hookspan config check` tries it")
-                .meaning("no collector starts with it")
-        }
+        (Err(error), _) => Finding::problem(
+            "config.broken",
+            error,
+            "correct it; `hookspan config check` checks it",
+        )
+        .meaning("no collector can start with this configuration"),
         (Ok(_), Some(file)) if file.exists() => {
             Finding::ok("config.read", file.display().to_string())
         }

@@ -21,9 +21,9 @@ pub(super) fn log(global: &Global) -> Option<Finding> {
     } else {
         Finding::warning(
             "cursor.failed_hooks",
-            format!("{failed} lines of Cursor's hook log speak of a failed hookspan-shim"),
+            format!("{failed} lines of Cursor's hook log report a failed hookspan-shim"),
             format!(
-                "read {}; `hookspan install --no-exec` helps where `exec` is the trouble",
+                "read {}; if `exec` is the problem, run `hookspan install --no-exec`",
                 newest.display()
             ),
         )
@@ -67,12 +67,12 @@ pub(super) fn store(evidence: &Evidence, counters: &BTreeMap<String, u64>) -> Fi
     let Some(path) = evidence.file() else {
         return Finding::ok(
             "cursor.store",
-            "its database is never asked: evidence.cursor_store = false",
+            "its database is not read, because evidence.cursor_store = false",
         );
     };
     let shown = path.display();
     if !path.is_file() {
-        let what = format!("{shown}: not found; hooks and transcripts alone link subagents");
+        let what = format!("{shown}: not found; only hooks and transcripts link subagents");
         return Finding::ok("cursor.store", what);
     }
     let tables = match Database::open(&path) {
@@ -102,7 +102,7 @@ pub(super) fn store(evidence: &Evidence, counters: &BTreeMap<String, u64>) -> Fi
     Finding::ok(
         "cursor.store",
         format!(
-            "{shown}: readable ({}); gave {} answers about subagents, failed {} times",
+            "{shown}: readable ({}); answered {} questions about subagents, failed {} times",
             names.join(", "),
             count("evidence_store"),
             count("evidence_store_failed"),
@@ -126,7 +126,7 @@ mod tests {
             (found.severity, found.what.replace(&path.display().to_string(), "FILE"))
         };
         let ok = |what: &str| (Severity::Ok, what.to_owned());
-        let expected = ok("FILE: not found; hooks and transcripts alone link subagents");
+        let expected = ok("FILE: not found; only hooks and transcripts link subagents");
         assert_eq!(judge(&evidence), expected);
         let db = rusqlite::Connection::open(&path).unwrap();
         db.execute_batch("CREATE TABLE other (x)").unwrap();
@@ -139,7 +139,7 @@ mod tests {
         std::fs::write(&path, [b'x'; 4_096]).unwrap();
         assert_eq!(judge(&evidence).0, Severity::Warning);
         evidence.cursor_store = false;
-        let expected = ok("its database is never asked: evidence.cursor_store = false");
+        let expected = ok("its database is not read, because evidence.cursor_store = false");
         assert_eq!(judge(&evidence), expected);
     }
 

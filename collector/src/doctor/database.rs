@@ -21,24 +21,23 @@ pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
         let what = text::visible(trouble, 200);
         let id = if status.no_answer { "collector.no_answer" } else { "database.trouble" };
         findings.push(
-            Finding::problem(id, what, "look at what the collector writes to its standard error")
-                .meaning(
-                    "hooks that the database does not take wait in the journal until it is over",
-                ),
+            Finding::problem(id, what, "read what the collector writes to standard error")
+                .meaning("hooks wait in the journal until the database accepts them"),
         );
     }
     if status.older_rules {
-        let what = "an earlier version derived the stored sessions, by older rules".to_owned();
+        let what =
+            "the stored sessions were derived by an earlier version with older rules".to_owned();
         let stop = if status.running { "stop the collector, then " } else { "" };
         findings.push(
             Finding::warning("database.rules", what, format!("{stop}run `hookspan rebuild`"))
-                .meaning("some figures of earlier recordings differ from what this version finds in the same hooks"),
+                .meaning("this version would compute other figures from the same hooks"),
         );
     }
     findings.extend(status.damaged.iter().map(|aside| {
         let remedy = "keep the folder for a repair by hand, or delete it";
         Finding::warning("database.aside", aside.clone(), remedy)
-            .meaning("it was damaged, and recording went on in a new one")
+            .meaning("it was damaged, and recording continued in a new database")
     }));
     findings
 }
@@ -93,7 +92,7 @@ fn examined(path: &Path, size: &str) -> Finding {
         Verdict::Sound => Finding::warning(
             "database.reread",
             format!("{shown}: {size}, sound, but a read failed at first"),
-            "look at the system's log for errors of the disk",
+            "check the system's log for disk errors",
         ),
     }
 }
@@ -102,16 +101,16 @@ fn unreadable(problem: &str) -> Finding {
     Finding::problem(
         "database.unreadable",
         text::visible(problem, 200),
-        "look at the file, its permissions, and the system's log for errors of the disk; the collector goes on by itself",
+        "check the file, its permissions, and the system's log for disk errors; the collector then continues by itself",
     )
-    .meaning("the database stays where it is; hooks that it does not take wait in the journal")
+    .meaning("the database is not moved; hooks wait in the journal until it accepts them")
 }
 
 fn damaged(shown: &str, fault: &str) -> Finding {
     Finding::problem(
         "database.damaged",
         format!("{shown} is damaged: {}", text::visible(fault, 120)),
-        "restart the collector: it moves the file aside and saves what can be read",
+        "restart the collector: it moves the file aside and copies all hooks that can be read",
     )
     .meaning("the journal still keeps hooks")
 }

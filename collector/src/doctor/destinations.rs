@@ -59,19 +59,20 @@ fn judge(one: &status::Destination, steps: &[Step]) -> Finding {
             let what =
                 format!("{name}: {} spans lost, {delivered} delivered: {loss}", text::count(lost));
             Finding::problem("export.losing", text::visible(&what, 300), retry(name))
-                .meaning("these spans are in the database, and not at the destination")
+                .meaning("these spans are in the database, but not at the destination")
         }
         _ if one.has_no_metrics() => {
             let metrics = one.metrics.as_ref();
             let error = metrics.and_then(|own| own.last_error.as_deref()).unwrap_or("no details");
-            let what = format!("{name}: {delivered} delivered, but it takes no metrics: {error}");
+            let what =
+                format!("{name}: {delivered} delivered, but it does not accept metrics: {error}");
             let advice = metrics.and_then(|own| own.advice.clone());
             let advice = advice.unwrap_or_else(|| retry(name));
             Finding::problem("export.metrics", text::visible(&what, 300), advice)
         }
         "retry" => {
             let what = format!("{name}: the last attempt failed: {error}");
-            let remedy = "nothing to do: it is tried again by itself";
+            let remedy = "nothing to do: hookspan tries again by itself";
             Finding::warning("export.retry", text::visible(&what, 300), remedy)
         }
         state => {
@@ -81,7 +82,7 @@ fn judge(one: &status::Destination, steps: &[Step]) -> Finding {
 }
 
 fn retry(name: &str) -> String {
-    format!("`hookspan destinations test {name}` tries it step by step")
+    format!("`hookspan destinations test {name}` tests each step")
 }
 
 #[cfg(test)]

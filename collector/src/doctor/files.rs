@@ -55,7 +55,7 @@ pub(super) fn examine(global: &Global) -> Files {
         files.findings.push(Finding::problem(
             "hooks.none",
             "hookspan's hooks are not installed, so nothing is recorded",
-            "hookspan up, which installs them and starts the collector",
+            "run `hookspan up`, which installs them and starts the collector",
         ));
     }
     files.findings.extend(twice(&files.entries));
@@ -140,10 +140,10 @@ impl Report<'_> {
     fn newer_version(&self) -> Option<Finding> {
         let remark = self.audit.all(Kind::NewerVersion).next()?;
         let what = self.say(std::slice::from_ref(remark));
-        let remedy = "update hookspan, or make it 1";
+        let remedy = "update hookspan, or change it to 1";
         Some(
             Finding::warning("hooks.newer_version", what, remedy)
-                .meaning("a Cursor that knows it reads the file; `hookspan install` writes version 1 and leaves the file alone")
+                .meaning("only a Cursor that knows this version reads the file; `hookspan install` does not change it")
                 .at(self.places([remark])),
         )
     }
@@ -196,22 +196,22 @@ impl Report<'_> {
             };
             self.audit.ours.iter().filter(|ours| wanted(ours)).map(remark).collect()
         };
-        let other = of(|ours| ours.shape == Shape::Other, "not hookspan's own form");
+        let other = of(|ours| ours.shape == Shape::Other, "not in the form that hookspan writes");
         let system = of(|ours| ours.shape == Shape::OtherSystem, "for another operating system");
         let other = (!other.is_empty()).then(|| {
             Finding::warning(
                 "hooks.foreign_form",
                 self.say(&other),
-                "hookspan install writes the form it knows; remove these entries first",
+                "remove these entries, then run hookspan install",
             )
-            .meaning("it names the hook program in a way that was not run here, so nobody knows whether it works")
+            .meaning("doctor does not run such a command, so it is not known whether it works")
             .at(self.places(&other))
         });
         let system = (!system.is_empty()).then(|| {
             Finding::problem(
                 "hooks.other_system",
                 self.say(&system),
-                "give each system its own hooks.json: Windows and WSL, or two computers, share this one",
+                "give each system its own hooks.json; Windows and WSL, or two computers, share this file",
             )
             .meaning("the program cannot run here; install and uninstall leave these entries to the other system")
             .at(self.places(&system))
@@ -223,7 +223,7 @@ impl Report<'_> {
         let remarks: Vec<Remark> = self.audit.all(Kind::Altered).cloned().collect();
         (!remarks.is_empty()).then(|| {
             Finding::warning("hooks.altered", self.say(&remarks), "hookspan install")
-                .meaning("the entry does not run as hookspan needs it")
+                .meaning("hookspan may miss events of this entry")
                 .at(self.places(&remarks))
         })
     }
@@ -277,10 +277,10 @@ impl Report<'_> {
         }
         if essential.is_empty() {
             return Finding::warning("hooks.missing_events", what, remedy)
-                .meaning("what only these events tell is not recorded");
+                .meaning("information that only these events contain is not recorded");
         }
         Finding::problem("hooks.missing_events", what, remedy).meaning(format!(
-            "without {} a call or a turn has no end of its own",
+            "without {}, hookspan must infer the end of calls or turns",
             essential.join(" and ")
         ))
     }
@@ -318,12 +318,12 @@ impl Report<'_> {
             ours.display()
         );
         let remedy = format!(
-            "hookspan --dir '{}' doctor looks there; hookspan install makes them write here",
+            "hookspan --dir '{}' doctor checks that directory; hookspan install makes these hooks write to this one",
             dir.display()
         );
         Some(
             Finding::problem("hooks.other_directory", what, remedy)
-                .meaning("this collector never sees these hooks")
+                .meaning("this collector does not get these hooks")
                 .at(places.collect()),
         )
     }
@@ -389,7 +389,7 @@ fn unreadable(error: &FileError) -> Finding {
         other => {
             let said = other.to_string();
             let what = said.split("; nothing was changed").next().unwrap_or_default();
-            Finding::problem("hooks.unreadable", what, "look at the file and its permissions")
+            Finding::problem("hooks.unreadable", what, "check the file and its permissions")
         }
     }
 }
@@ -407,7 +407,7 @@ fn twice(entries: &[Entry]) -> Option<Finding> {
         Finding::warning(
             "hooks.twice",
             format!("{} all run hookspan", names.join(" and ")),
-            "keep one: hookspan uninstall --scope SCOPE for the others",
+            "keep one of them, and run hookspan uninstall --scope SCOPE for the others",
         )
         .meaning("each event starts a program for every one of them; each event is counted once")
     })

@@ -29,13 +29,13 @@ fn full(counters: &BTreeMap<String, u64>) -> Option<Finding> {
     let left_out = counters.get(crate::engine::SESSION_FULL).copied().filter(|count| *count > 0)?;
     let (most, together) =
         (hookspan_core::sessions::MAX_SESSION, hookspan_core::sessions::MAX_HELD);
-    let what =
-        format!("{left_out} hooks came when their session held {most}, or all together {together}");
-    let remedy =
-        "begin a new chat in Cursor; prompts, stops and tokens of the long one still arrive";
+    let what = format!(
+        "{left_out} hooks exceeded a limit in memory: {most} hooks per session, or {together} in all sessions"
+    );
+    let remedy = "start a new chat in Cursor; prompts, stops and tokens of the long session are still recorded";
     Some(
         Finding::warning("sessions.full", what, remedy)
-            .meaning("these hooks are stored, but in no tree"),
+            .meaning("these hooks are stored, but not shown in their session"),
     )
 }
 
@@ -105,7 +105,7 @@ fn contract(status: &Status) -> Finding {
     let (events, fields) = (named("unknown_event."), named("unknown_field."));
     let values = named("unknown_value.");
     if events.is_empty() && fields.is_empty() && values.is_empty() {
-        return Finding::ok("contract.known", "every event, field and word that came is known");
+        return Finding::ok("contract.known", "all events, fields and values are known");
     }
     let list = |names: &[String]| match names {
         [] => "none".to_owned(),
@@ -119,9 +119,9 @@ fn contract(status: &Status) -> Finding {
             list(&fields),
             list(&values)
         ),
-        "a newer hookspan may read them; `hookspan doctor --drift` prints a report of names and shapes to send",
+        "a newer hookspan may know them; `hookspan doctor --drift` prints a report of names and types to send",
     )
-    .meaning("nothing is lost: the raw log keeps them")
+    .meaning("nothing is lost: they are in the raw log")
 }
 
 fn silence(status: &Status, entries: &[Entry]) -> Option<Finding> {
@@ -130,7 +130,7 @@ fn silence(status: &Status, entries: &[Entry]) -> Option<Finding> {
         Finding::warning(
             "hooks.silent",
             "installed, but nothing has arrived yet",
-            "restart Cursor and ask its agent something; still nothing: hookspan install --no-exec",
+            "restart Cursor and ask its agent something; if still nothing arrives, hookspan install --no-exec",
         )
     })
 }

@@ -11,15 +11,19 @@ pub(super) fn examine(status: &Status) -> Vec<Finding> {
         findings.push(
             Finding::problem(
                 "journal.bound",
-                "the journal is at its bound",
-                "start the collector; while one runs, raise journal.max_bytes",
+                "the journal is full",
+                "start the collector; if one is running, raise journal.max_bytes",
             )
-            .meaning("hooks are counted instead of kept"),
+            .meaning("new hooks are counted and dropped"),
         );
     }
     findings.extend(status.journal.problems.iter().map(|problem| {
         let what = text::visible(&problem.what, 300);
-        Finding::problem("journal.problem", what, "correct this; the collector goes on by itself")
+        Finding::problem(
+            "journal.problem",
+            what,
+            "correct this; the collector then continues by itself",
+        )
     }));
     findings.extend(spill(status));
     findings.extend(losses(status));
@@ -34,9 +38,9 @@ fn spill(status: &Status) -> Option<Finding> {
         Finding::warning(
             "journal.spilled",
             format!("{hooks} hooks ({bytes}) wait in the run-time directory"),
-            "hookspan up; it stores them as soon as the state directory can be written",
+            "start the collector with `hookspan up`; it stores them as soon as the state directory can be written",
         )
-        .meaning("the state directory did not take them; a restart of the computer loses them"),
+        .meaning("the state directory could not be written; these hooks are lost if the computer restarts"),
     )
 }
 
@@ -54,7 +58,7 @@ fn losses(status: &Status) -> Vec<Finding> {
                 what,
                 "update Cursor; `hookspan export --all --format jsonl` shows them as text",
             )
-            .meaning("they are in no session"),
+            .meaning("they are not part of any session"),
         );
     }
     findings
@@ -63,11 +67,12 @@ fn losses(status: &Status) -> Vec<Finding> {
 fn lost(reason: &str, count: u64) -> Finding {
     let (id, remedy) = match reason {
         "disk_full" => ("losses.disk_full", "free some space"),
-        "journal_full" => {
-            ("losses.journal_full", "start the collector; while one runs, raise journal.max_bytes")
-        }
+        "journal_full" => (
+            "losses.journal_full",
+            "start the collector; if one is running, raise journal.max_bytes",
+        ),
         "permission" | "read_only" => ("losses.permission", "make the state directory writable"),
-        _ => ("losses.other", "look at the disk that holds the state directory"),
+        _ => ("losses.other", "check the disk of the state directory"),
     };
     Finding::warning(id, format!("{count} hooks lost since recording began: {reason}"), remedy)
 }

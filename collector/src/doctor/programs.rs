@@ -65,15 +65,15 @@ impl Program {
                 format!("{shown} is outdated, damaged or not executable"),
                 install,
             )
-            .meaning("every hook that names it fails"),
+            .meaning("every hook that runs it fails"),
             Verdict::Missing => {
                 Finding::problem("program.missing", format!("{shown} is missing"), install)
-                    .meaning("every hook that names it fails")
+                    .meaning("every hook that runs it fails")
             }
             Verdict::Foreign => Finding::problem(
                 "program.altered",
                 format!("{shown} is not hookspan's hook program, so it was not run"),
-                "hookspan install; if you did not put this program there, look at it first",
+                "hookspan install; if you did not put this program there, inspect it first",
             )
             .meaning("Cursor runs it for every event of the entries that name it"),
             Verdict::Untrusted(why) => Finding::warning(

@@ -55,7 +55,7 @@ fn judge_room(root: &Path, bytes: u64) -> Finding {
     let remedy = "free some space there, or use another directory with --dir DIR";
     if bytes < ROOM_LEAST_BYTES {
         return Finding::problem("disk.full", what, remedy)
-            .meaning("the database takes no more; hooks are lost once the reserve is used up");
+            .meaning("the database cannot grow; hooks are lost when the reserve is used up");
     }
     if bytes < ROOM_LOW_BYTES {
         return Finding::warning("disk.low", what, remedy)

@@ -17,7 +17,7 @@ pub struct Batch {
     pub position: Option<String>,
     /// The import they belong to.
     pub import: Option<ImportStep>,
-    /// The time up to which the fold may let time pass after the batch.
+    /// How far the fold's time may advance after the batch.
     pub horizon: Horizon,
     /// Counters of the reader: torn frames, cut records ...
     pub counts: Vec<(&'static str, u64)>,
@@ -25,13 +25,13 @@ pub struct Batch {
     pub gauges: Vec<(String, u64)>,
 }
 
-/// The time up to which time may pass: all input before it was seen.
+/// How far the fold's time may advance. All input that is older must have been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Horizon {
-    /// Time does not pass, because older input may still arrive.
+    /// Not at all, because older input may still arrive.
     #[default]
     Still,
-    /// Time passes up to this moment.
+    /// Up to this time.
     At(Timestamp),
     /// All input was seen at this time: the journal was read to its end, and nothing was being imported. The batch may
     /// be committed long after this time.

@@ -95,7 +95,7 @@ pub enum Restart {
 
 /// The batch was not committed, because the program ends. It is still in the journal.
 #[derive(Debug, thiserror::Error)]
-#[error("hooks wait where they are, to be taken in later: {0}")]
+#[error("hooks were not stored yet and wait in the journal: {0}")]
 pub struct Stopped(Arc<str>);
 
 /// Why a deletion is incomplete. The text says what remains to be done.
@@ -109,11 +109,11 @@ pub enum DeleteError {
     Stopped(#[from] Stopped),
     /// A reader prevents truncating the write-ahead log.
     #[error(
-        "deleted, but a reader keeps the old bytes in hookspan.db-wal; close other programs that have it open, and delete again"
+        "deleted, but hookspan.db-wal still contains the bytes, because another program has the database open; close it, and delete again"
     )]
     ReaderHolds,
     /// The engine has ended.
-    #[error("the collector is about to end; delete again after its next start")]
+    #[error("the collector is stopping; delete again after its next start")]
     Ending,
 }
 
@@ -304,7 +304,7 @@ impl Engine {
             self.signals.trouble.send_if_modified(|trouble| {
                 let changed = trouble.as_ref() != Some(&text);
                 if changed {
-                    tracing::warn!(%error, "the database does not take hooks; the journal keeps them");
+                    tracing::warn!(%error, "the database does not accept hooks; they wait in the journal");
                     *trouble = Some(Arc::clone(&text));
                 }
                 changed

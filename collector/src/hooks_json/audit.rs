@@ -154,7 +154,7 @@ impl<'a> Auditor<'a, '_> {
         for property in &hooks.properties {
             let event = property.name.as_str();
             if !events::KNOWN.contains(&event) {
-                let what = format!("no event `{}` is known", text::visible(event, 40));
+                let what = format!("the event `{}` is not known", text::visible(event, 40));
                 self.remark(Kind::UnknownEvent, property.start(), what);
             }
             let Value::Array(array) = &property.value else { continue };
@@ -223,7 +223,7 @@ impl<'a> Auditor<'a, '_> {
             }
             Some(Value::StringLit(_)) => {}
             Some(other) => {
-                let what = format!("`{key}` is {}, not a text", self.shown(other));
+                let what = format!("`{key}` is {}, not a string", self.shown(other));
                 self.remark(Kind::Void, other.start(), what);
             }
         }
@@ -251,7 +251,8 @@ impl<'a> Auditor<'a, '_> {
         if let Shape::Own(line) = &ours.shape
             && line.event != ours.event
         {
-            let what = format!("the command says {}, but stands under {}", line.event, ours.event);
+            let what =
+                format!("the command names {}, but the entry is under {}", line.event, ours.event);
             self.remark(Kind::Altered, object.start(), what);
         }
         for property in &object.properties {
@@ -316,7 +317,7 @@ impl<'a> Auditor<'a, '_> {
 
     fn trailing_comma(&mut self, end: Option<usize>) {
         if let Some(comma) = end.and_then(|end| self.document.comma_after(end)) {
-            self.remark(Kind::VoidForCli, comma.start, "a comma without anything behind it");
+            self.remark(Kind::VoidForCli, comma.start, "a comma without a value after it");
         }
     }
 
@@ -348,8 +349,8 @@ fn is_matcher(value: &Value<'_>) -> bool {
     is_everything(value) || is_regular_expression(&text.value)
 }
 
-/// Returns `false` only for patterns that JavaScript certainly rejects. Rust and JavaScript both reject these. They
-/// differ about others, such as lookaround or an unescaped brace.
+/// Whether JavaScript may accept the pattern. Returns `false` only for errors that Rust and JavaScript both reject. The
+/// two differ about other patterns, such as lookaround or an unescaped brace.
 fn is_regular_expression(pattern: &str) -> bool {
     use regex_syntax::ast::ErrorKind;
     let Err(error) = regex_syntax::ast::parse::Parser::new().parse(pattern) else { return true };

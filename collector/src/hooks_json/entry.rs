@@ -24,7 +24,7 @@ pub enum UnfitPath {
     )]
     Control(String),
     /// The path contains a character that has a meaning in the Windows shell.
-    #[error("{0}: choose a state directory without spaces or signs, with --dir DIR")]
+    #[error("{0}: choose a state directory without spaces and special characters, with --dir DIR")]
     Sign(String),
 }
 

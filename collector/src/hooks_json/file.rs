@@ -28,7 +28,7 @@ pub(crate) enum FileError {
         broken: Broken,
     },
     /// The file is too large to be a hooks.json.
-    #[error("{}: {bytes} bytes are too many for a hooks.json; nothing was changed", .path.display())]
+    #[error("{}: {bytes} bytes is too large for a hooks.json; nothing was changed", .path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub(crate) enum FileError {
         root: PathBuf,
     },
     /// The file was changed since it was read.
-    #[error("{} was changed by somebody else in the meantime; nothing was changed here. Run this again", .path.display())]
+    #[error("{} was changed by another program in the meantime, so hookspan did not change it. Run this again", .path.display())]
     Changed {
         /// The file.
         path: PathBuf,

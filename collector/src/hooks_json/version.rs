@@ -48,7 +48,7 @@ pub(crate) fn of(document: &Document<'_>) -> Version {
         }
         if number > 1.0 && number.fract() == 0.0 {
             let what = format!(
-                "version {number} is not known to this hookspan, which writes version 1; update hookspan, or make it 1"
+                "version {number} is newer than this hookspan knows; update hookspan, or change it to 1"
             );
             return Version::Newer(broken(document.text, start, what));
         }

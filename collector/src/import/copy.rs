@@ -53,7 +53,7 @@ impl Remark {
         let (noun, rest) = match self {
             Self::NotJson => ("line", "not JSON (kept raw)"),
             Self::Broken => ("object", "not valid JSON (kept raw)"),
-            Self::Cut => ("object", "longer than 64 MiB (kept cut)"),
+            Self::Cut => ("object", "longer than 64 MiB (kept shortened)"),
             Self::Text => ("line", "text around the hooks (left out)"),
             Self::Answer => ("answer", "written by a hook program (left out)"),
             Self::Unfinished => ("object", "cut off where the archive is damaged (left out)"),

@@ -110,14 +110,14 @@ pub(crate) enum NotHooks {
     #[error("it looks like {0}")]
     LooksLike(&'static str),
     /// The file contains NUL bytes.
-    #[error("line {line} holds NUL bytes: it is a binary file")]
+    #[error("line {line} contains NUL bytes: it is a binary file")]
     Binary {
         /// The first such line.
         line: usize,
     },
     /// Most of the file is text that is not JSON.
     #[error(
-        "{kind}line {line} is no JSON (\"{shown}\"), and so is most of the file; hookspan reads JSON Lines of recorded \
+        "{kind}line {line} is not JSON (\"{shown}\"), and so is most of the file; hookspan reads JSON Lines of recorded \
          hooks, and the logs of scripts that write each hook as JSON"
     )]
     Text {
@@ -167,7 +167,7 @@ struct Seen {
     json_bytes: usize,
     lines: u64,
     text_bytes: usize,
-    /// The first line that is no JSON.
+    /// The first line that is not JSON.
     first: Option<(u64, String)>,
     /// Lines with at least two commas.
     commas: u64,

@@ -32,7 +32,7 @@ impl std::fmt::Display for Damage {
             }
             Self::Bomb => write!(
                 f,
-                "it unpacks to more than {UNPACKED_TIMES} times its size, which no log does; unpack it yourself if it is one"
+                "it unpacks to more than {UNPACKED_TIMES} times its size, which is unusual for a log; decompress it yourself if it is one"
             ),
         }
     }

@@ -196,12 +196,12 @@ impl Zone {
         }
         if let (count @ 1.., line) = self.twice {
             notes.push(format!(
-                "{count} times (first: line {line}) stand in the hour that {name} had twice; the order of the lines decided"
+                "{count} times (first: line {line}) are in the hour that occurs twice in {name}; the order of the lines decided which one is meant"
             ));
         }
         if let (count @ 1.., line) = self.never {
             notes.push(format!(
-                "{count} times (first: line {line}) stand in the hour that {name} skipped; they were moved on by it"
+                "{count} times (first: line {line}) are in the hour that {name} skips; they were moved by one hour"
             ));
         }
         notes

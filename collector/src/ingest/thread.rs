@@ -216,7 +216,7 @@ impl Reader {
     fn salvage(&mut self) -> Result<(), Ended> {
         self.salvage_at = None;
         for aside in salvage::aside(&self.dir).into_iter().filter(|aside| aside.report.is_none()) {
-            tracing::warn!(folder = %aside.folder.display(), "saving what can be read of a damaged database");
+            tracing::warn!(folder = %aside.folder.display(), "copying all readable hooks of a damaged database");
             let mut old = Salvage::open(&aside.folder);
             while let Some((arrivals, last)) = old.read_on() {
                 if self.stop.load(Ordering::Relaxed) {
@@ -232,7 +232,7 @@ impl Reader {
                     tracing::warn!(
                         hooks = found.hooks,
                         lost = ?found.lost,
-                        "a damaged database was saved"
+                        "the readable hooks of a damaged database were copied"
                     );
                 }
                 Err(error) => {

@@ -46,10 +46,10 @@ impl Problem {
     fn meaning(&self) -> &'static str {
         match self.task {
             Task::Read => "hooks in it wait there",
-            Task::Sync => "a power cut may cost the newest hooks",
+            Task::Sync => "a power cut may lose the newest hooks",
             Task::Roll => "hooks are still stored, and the journal grows",
             Task::Spill => "hooks wait in the run-time directory",
-            Task::Delete => "stored hooks still take room on the disk",
+            Task::Delete => "stored hooks still use disk space",
             Task::Bound => "hooks are still stored, and the journal may grow beyond its bound",
         }
     }

@@ -100,7 +100,7 @@ impl Thread {
                 }
                 Verdict::Sound => {
                     tracing::warn!(
-                        "SQLite reported damage, and hookspan.db is sound: a read had failed"
+                        "SQLite reported damage, but hookspan.db is sound: only a read had failed"
                     );
                     self.tell(None);
                     true

@@ -159,7 +159,9 @@ fn begins_again(ended: Ended, dir: &StateDir, lock: &Lock) -> anyhow::Result<Opt
             Ok(None)
         }
         Ended::Restart(Restart::FellBack) => {
-            tracing::error!("committed hooks are gone from hookspan.db; reading the journal again");
+            tracing::error!(
+                "committed hooks are missing in hookspan.db; reading the journal again"
+            );
             Ok(None)
         }
         ended => Ok(Some(ended)),

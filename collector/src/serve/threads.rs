@@ -210,11 +210,11 @@ fn is_proven(path: &Path) -> bool {
             true
         }
         Verdict::Unreadable(problem) => {
-            tracing::warn!(problem, "hookspan.db cannot be read, and stays where it is");
+            tracing::warn!(problem, "hookspan.db cannot be read; it is not moved");
             false
         }
         Verdict::Sound => {
-            tracing::warn!("hookspan.db is sound after all");
+            tracing::warn!("hookspan.db is not damaged");
             false
         }
     }

@@ -59,7 +59,7 @@ pub(crate) struct Queue {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
     /// Its address is not in the state directory.
-    #[error("it has not said where it listens")]
+    #[error("its address is not known")]
     NoAddress,
     /// The request failed or timed out, or the collector refused it.
     #[error("{0}")]

@@ -249,7 +249,7 @@ impl Status {
         let stopped = (!self.running).then(|| "no collector runs".to_owned());
         let answer = match (self.no_answer, self.trouble.is_some()) {
             (true, _) => Some("the collector does not answer".to_owned()),
-            (false, true) => Some("the database cannot be used as it should".to_owned()),
+            (false, true) => Some("the database cannot be used normally".to_owned()),
             (false, false) => None,
         };
         let destinations = self.destinations.iter().filter_map(Destination::fault);
@@ -275,7 +275,7 @@ impl Status {
             status.salvaging |= aside.report.is_none();
             status.damaged.push(aside.to_string());
         }
-        let lost = losses::read(state).context("cannot read what shims lost")?;
+        let lost = losses::read(state).context("cannot read the file of lost hooks")?;
         status.losses.extend(lost.by_reason);
         status.installed = installed(global);
         status.add_configured(global)?;
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(faults(true, "ok", true), ["destination jaeger loses spans"]);
         let trouble = Some("the disk is full".to_owned());
         let troubled = Status { running: true, trouble, ..Status::default() }.faults();
-        assert_eq!(troubled, ["the database cannot be used as it should"]);
+        assert_eq!(troubled, ["the database cannot be used normally"]);
         let hung = Status { running: true, no_answer: true, ..Status::default() };
         assert_eq!(hung.faults(), ["the collector does not answer"]);
     }

@@ -48,7 +48,7 @@ pub(crate) enum Damage {
     #[error("the stored body has an impossible size or form")]
     Form,
     /// Zstandard refused.
-    #[error("the stored body does not unpack: {0}")]
+    #[error("the stored body cannot be decompressed: {0}")]
     Zstd(#[from] io::Error),
 }
 

@@ -79,7 +79,7 @@ impl std::fmt::Display for Aside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = self.name();
         match self.report {
-            None => write!(f, "{name}: a damaged database; what can be read of it is being saved"),
+            None => write!(f, "{name}: a damaged database; its readable hooks are being saved"),
             Some(Report { hooks, lost: Some(lost) }) => {
                 write!(
                     f,

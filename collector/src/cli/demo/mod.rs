@@ -86,7 +86,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 fn show_running(demo: &Global, args: &Args, info: &ServeInfo) -> anyhow::Result<ExitCode> {
     note(&format!("The demo is running already: process {}.", info.pid));
     if args.fresh {
-        note("Stop it before you use --fresh; its sample data was kept.");
+        note("To use --fresh, stop the running demo first.");
     }
     if args.no_open {
         output::print(&format!("{}\n", open::address(info)?))?;

@@ -123,7 +123,7 @@ fn secrets_come_by_reference_and_are_never_shown() {
     assert!(!format!("{destination:?}").contains("s3cret"));
     unready(text, &[], "headers.x-key: the variable KEY is not set");
     let literal = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Key = 's3cret' }";
-    refused(literal, &[], "takes env:NAME or file:PATH");
+    refused(literal, &[], "write env:NAME or file:PATH");
     let file = "name = 'd'\nendpoint = 'https://h/x'\nheaders = { X-Key = 'file:/does/not/exist' }";
     unready(file, &[], "cannot be read");
     let bad = form(text).build(&env(&[("KEY", "a\nb")]), Semconv::default()).expect_err("refused");
@@ -144,9 +144,9 @@ fn values_that_cannot_be_used_are_refused_by_key() {
     unready(&with("client_certificate = '/x'\nclient_key = '/x'"), &[], "client_certificate: /x");
     refused(&with("link = 'javascript:alert(1)'"), &[], "link: must start with http");
     refused(&with("link = 'https://h/{team}'"), &[], "values.team");
-    refused("name = 'a b'\nendpoint = 'http://h'", &[], "name: takes");
+    refused("name = 'a b'\nendpoint = 'http://h'", &[], "name: must have");
     refused("name = 'd'\nendpoint = 'ftp://h'", &[], "scheme");
-    refused("name = 'd'\nendpoint = 'http://me:pw@h'", &[], "user or password");
+    refused("name = 'd'\nendpoint = 'http://me:pw@h'", &[], "user name or a password");
     refused("name = 'd'\nendpoint = 'nonsense'", &[], "endpoint");
 }
 
@@ -272,7 +272,12 @@ fn a_destination_of_the_file_takes_the_place_of_the_environments() {
     config.destinations.push(table("name = 'env'\nendpoint = 'http://mine/x'"));
     assert_eq!(names(&config)[1], ("env".to_owned(), "http://mine/x".to_owned()));
     config.destinations.push(table("name = 'a'\nendpoint = 'http://b'"));
-    assert!(all(&config, &variables).expect_err("twice").to_string().contains("taken already"));
+    assert!(
+        all(&config, &variables)
+            .expect_err("twice")
+            .to_string()
+            .contains("name of another destination")
+    );
 }
 
 #[test]

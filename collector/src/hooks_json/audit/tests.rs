@@ -110,8 +110,8 @@ fn the_command_line_of_cursor_reads_comments_into_texts() {
     check(url, cli, 13, "a text contains `//`");
     check(r#"{"command": "ls /a/*.b /*/c"}"#, cli, 13, "a text contains `/*`");
     fine(r#"{"command": "ls /a/*.b"}"#);
-    check(r#"{"command": "a"},"#, cli, 17, "a comma without anything behind it");
-    check(r#"{"command": "a",}"#, cli, 16, "a comma without anything behind it");
+    check(r#"{"command": "a"},"#, cli, 17, "a comma without a value after it");
+    check(r#"{"command": "a",}"#, cli, 16, "a comma without a value after it");
     // Both accept comments outside of strings.
     fine("// mine\n{\"command\": \"a\"} /* too */");
 }

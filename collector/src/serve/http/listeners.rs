@@ -99,7 +99,7 @@ fn listen_unix(path: &Path) -> anyhow::Result<std::os::unix::net::UnixListener> 
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
             anyhow::bail!(
-                "cannot listen on unix:{shown}: there is a file of that name, which is no socket; move it away"
+                "cannot listen on unix:{shown}: a file with that name exists and is not a socket; move it away"
             );
         }
         if UnixStream::connect(path).is_ok() {

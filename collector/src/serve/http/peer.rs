@@ -29,7 +29,7 @@ impl Peers {
         let unknown = unknown_uid();
         if unknown.is_some() && !allowed.is_empty() {
             tracing::warn!(
-                "allow_uids has no effect here: this user namespace does not tell accounts apart; listen on a Unix socket instead"
+                "allow_uids has no effect here: accounts cannot be distinguished in this user namespace; listen on a Unix socket instead"
             );
         }
         Self { own: own_uid(), allowed: allowed.to_vec(), unknown }
@@ -60,8 +60,8 @@ pub(super) fn refusal() -> Router {
             StatusCode::FORBIDDEN,
             "another-account",
             "another account",
-            "this port serves the account that started hookspan, and the program that connects runs as another one",
-            "a proxy of another account is let in by `allow_uids` in [dashboard]",
+            "only the account that started hookspan may use this port, and this program runs as another account",
+            "to admit a proxy of another account, add it to `allow_uids` in [dashboard]",
         )
     })
 }

@@ -156,10 +156,12 @@ impl LossReason {
     pub(crate) const fn advice(self) -> &'static str {
         match self {
             Self::Rejected | Self::Partial => {
-                "Read the receiver's answer and its log: it takes other spans, but not these."
+                "Read the receiver's answer and its log: it accepts other spans, but not these."
             }
             Self::Expired => "Raise `max_span_age`, or leave it out to send spans of any age.",
-            Self::Overflow => "Raise `backlog_max_spans`, or repair the destination sooner.",
+            Self::Overflow => {
+                "Raise `backlog_max_spans`, or make the destination reachable sooner."
+            }
             Self::TooLarge => "Raise the receiver's limit for requests, or send less content.",
         }
     }

@@ -100,7 +100,7 @@ fn advice(error: &rusqlite::Error) -> &'static str {
              --dir DIR. Hooks wait in the journal meanwhile"
         }
         SQLITE_IOERR_READ => {
-            ". The disk or the file system cannot read the file: the system's log says why. Hooks wait in the journal meanwhile"
+            ". The disk or the file system cannot read the file; the system's log says why. Until then, hooks wait in the journal"
         }
         SQLITE_IOERR_WRITE | SQLITE_IOERR_TRUNCATE => {
             ". The disk or the file system does not take what is written: look at its free room and at the system's log. Hooks \
