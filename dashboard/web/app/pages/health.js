@@ -3,7 +3,7 @@
 /** @import { Children } from "../../types/app" */
 import { html, useEffect } from "../ui/html.js";
 import { enc, post } from "../net/api.js";
-import { bytes, duration } from "../format/quantity.js";
+import { bytes, duration, plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";
 import { Age } from "../ui/clock.js";
 import { Page, useTitle } from "../ui/page.js";
@@ -47,10 +47,10 @@ function Tile({ name, note, tone, children }) {
 function Shim({ shim, versions }) {
   const installed = versions.shim;
   return html`<h2>Hook program</h2><div class="shim"><dl class="tiles">
-    ${shim && html`<${Tile} name="arrival p50">${duration(shim.p50_us)}<//><${Tile} name="p99">${duration(shim.p99_us)}<//><${Tile} name="max">${duration(shim.max_us)}<//>
+    ${shim && html`<${Tile} name="hook to collector, p50">${duration(shim.p50_us)}<//><${Tile} name="p99">${duration(shim.p99_us)}<//><${Tile} name="slowest">${duration(shim.max_us)}<//>
       <${Tile} name="over 5 ms" tone=${shim.over_budget ? "warn" : ""}>${shim.over_budget.toLocaleString("en")}<//>`}
     <${Tile} name="collector">${visible(versions.collector)}<//>
-    ${installed ? html`<${Tile} name="hook program" tone=${installed === versions.collector ? "" : "warn"} note=${installed === versions.collector ? "same" : "differs: hookspan install"}>${visible(installed)}<//>`
+    ${installed ? html`<${Tile} name="hook program" tone=${installed === versions.collector ? "" : "warn"} note=${installed === versions.collector ? "same version" : "differs: hookspan install"}>${visible(installed)}<//>`
     : html`<${Tile} name="hook program" tone="dim" note="hookspan install">not installed<//>`}
     </dl>${shim && shim.hist.length > 0 && html`<${Histogram} hist=${shim.hist} />`}</div>
     ${!shim && html`<p class="dim">No hook has arrived in the last day.</p>`}`;
@@ -68,13 +68,13 @@ function Spool({ data }) {
   const { spool, queue, db } = data;
   const lost = Object.entries(data.lost).filter(([, n]) => n > 0);
   return html`<h2>Store</h2><dl class="tiles">
-    <${Tile} name="journal behind" tone=${spool.behind > 1_048_576 ? "warn" : ""} note=${spool.oldest_us ? html`<${Age} since=${spool.oldest_us} suffix=" old" />` : null}>${bytes(spool.behind)}<//>
-    <${Tile} name="journal" note=${`${spool.segments} seg`}>${bytes(spool.bytes)}<//>
+    <${Tile} name="journal, unread" tone=${spool.behind > 1_048_576 ? "warn" : ""} note=${spool.oldest_us ? html`<${Age} since=${spool.oldest_us} suffix=" old" />` : null}>${bytes(spool.behind)}<//>
+    <${Tile} name="journal" note=${plural(spool.segments, "segment")}>${bytes(spool.bytes)}<//>
     ${queue.cap > 0 && html`<${Tile} name="queue" note=${`of ${queue.cap.toLocaleString("en")}`}>${queue.len.toLocaleString("en")}<//>`}
     <${Tile} name="lost" tone=${lost.length ? "bad" : "good"} note=${lost.map(([why, n]) => `${why} ${n}`).join(", ")}>${lost.reduce((sum, [, n]) => sum + n, 0).toLocaleString("en")}<//>
     <${Tile} name="malformed" tone=${data.parse_errors ? "warn" : ""}>${data.parse_errors.toLocaleString("en")}<//>
     <${Tile} name="database">${bytes(db.bytes)}<//><${Tile} name="write-ahead log">${bytes(db.wal)}<//>
-    <${Tile} name="search index" note=${data.search.lag ? `${data.search.lag} behind` : null}>${bytes(db.fts)}<//>
+    <${Tile} name="search index" note=${data.search.lag ? `${data.search.lag} not indexed yet` : null}>${bytes(db.fts)}<//>
   </dl>`;
 }
 

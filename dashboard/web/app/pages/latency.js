@@ -45,7 +45,7 @@ export function Latency({ query, go }) {
     ? html`<${Nothing} older=${data.older} days=${days} now=${data.to_us} set=${set} narrowed=${WORDS.some((word) => params.get(word))} />`
     : html`<${Heat} group=${group} days=${days} asked=${asked} name=${name} go=${go} clear=${() => set("name", "")} />
       <table class="list numbers"><caption class="sr">Percentiles per ${group}, ${group === "model" ? "of turns" : "of calls"}</caption>
-      <thead><tr><th>${group}</th>${head("n", "n")}${COLUMNS.map((key) => head(key, key.replace("_us", "")))}${head("errors", "err")}<th class="wide" aria-hidden="true">p50 ━ p90 ━ p99, logarithmic</th></tr></thead>
+      <thead><tr><th>${group}</th>${head("n", "count")}${COLUMNS.map((key) => head(key, key.replace("_us", "")))}${head("errors")}<th class="wide" aria-hidden="true">p50 ━ p90 ━ p99, logarithmic</th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.name} class=${row.name === name ? "chosen" : ""}>
         <td><button type="button" class="link" aria-pressed=${row.name === name} title="Only this one in the heatmap" onClick=${() => set("name", row.name === name ? "" : row.name)}>${visible(row.name)}</button></td>
         <td class="r num">${count(row.n)}</td>

@@ -81,7 +81,7 @@ function Facts({ agents, needing, need, ended, now }) {
   });
   return html`<span class="dim">${date(now)}</span><b class="num">${plural(agents.length, "agent")}</b>
     <b class=${need ? "warn num" : "dim num"}>${needWords(need)}</b>${ended > 0 && html`<span class="dim num">${endedWords(ended)}</span>`}
-    ${longest && html`<span class="dim">longest: <span class="blurry">${visible(longest.session.project ?? longest.session.id)}</span>, <${Age} since=${longest.since_us} /></span>`}
+    ${longest && html`<span class="dim">waiting longest: <span class="blurry">${visible(longest.session.project ?? longest.session.id)}</span>, <${Age} since=${longest.since_us} /></span>`}
     <span class="choice notices" role="group" aria-label="Notices of the browser, without content">${KINDS.map((kind) => html`<button type="button" aria-pressed=${on.includes(kind)} title="A notice of the browser while this page is not in view; it holds no content" onClick=${() => choose(kind)}>notify: ${kind}</button>`)}</span>`;
 }
 

@@ -44,7 +44,7 @@ export function Overview({ overview: { data, needs, error, reload, lost } }) {
         ${today.cost && html`<div><dt>estimated cost</dt><dd title="by the prices in the configuration, not a bill">${visible(cost(today.cost))}</dd></div>`}
         <div><dt>errors</dt><dd class=${today.errors ? "bad" : ""}>${today.errors}</dd></div>
       </dl></section>
-    ${gaps.length > 0 && html`<section aria-labelledby="gaps"><h2 id="gaps">Without a collector</h2>
+    ${gaps.length > 0 && html`<section aria-labelledby="gaps"><h2 id="gaps">When no collector ran</h2>
       <ul class="plain gaps">${gaps.map((gap) => html`<li key=${gap.from_us}><span class="warn">▒ gap</span>
         <span class="num">${clock(gap.from_us).slice(0, 5)} – ${clock(gap.to_us).slice(0, 5)}</span>
         <span class="num dim">${duration(gap.to_us - gap.from_us)}</span>

@@ -47,7 +47,7 @@ function Access() {
   const end = (what) => post("access/revoke", what).then(reload, setFailed);
   const trouble = failed ?? error;
   return html`<section aria-labelledby="access"><h2 id="access">Who may read this</h2>
-    ${data && html`<table class="list narrow-table"><thead><tr><th>browser or script</th><th>since</th><th>last used</th><th>ends</th><th>action</th></tr></thead>
+    ${data && html`<table class="list narrow-table"><thead><tr><th>browser or script</th><th>since</th><th>last used</th><th>expires</th><th>action</th></tr></thead>
       <tbody>${data.sessions.map((one) => html`<tr key=${one.id}><td>${visible(one.browser)}${one.current ? " (this one)" : ""}</td><td class="num">${at(one.created_us)}</td><td class="num">${at(one.used_us)}</td><td class="num">${at(one.expires_us)}</td>
         <td><button type="button" aria-label=${`sign out ${visible(one.browser)}`} onClick=${() => (one.current ? post("logout", {}).finally(() => door.leave()) : end({ session: one.id }))}>sign out</button></td></tr>`)}
       ${data.tokens.map((one) => html`<tr key=${`token ${one.name}`}><td>token <code>${visible(one.name)}</code></td><td class="num">${at(one.created_us)}</td><td class="num">${at(one.used_us)}</td><td class="dim">when revoked</td>
