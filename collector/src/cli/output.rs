@@ -69,7 +69,7 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether standard output is a terminal. Then a person reads it, and no log keeps it.
+/// Whether standard output is a terminal. Output to a terminal is read by a person and is not kept in a log.
 #[must_use]
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()

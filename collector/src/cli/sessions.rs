@@ -26,7 +26,7 @@ use crate::text;
     after_help = "Examples:\n  hookspan sessions\n  hookspan sessions --limit 5\n  hookspan sessions --tool Shell --status error --from 2026-11-01\n  hookspan sessions --redact --json"
 )]
 pub(crate) struct Args {
-    /// Maximum number of sessions; 0 for all [default: 20, with --json all]
+    /// Maximum number of sessions; 0 for all [default: 20; with --json all sessions]
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
     /// Print a JSON array

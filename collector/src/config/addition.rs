@@ -20,7 +20,7 @@ pub(crate) enum Need {
 }
 
 impl DestinationForm {
-    /// The first thing that is missing, regardless of the environment's variables.
+    /// The first value that is missing. Values from environment variables are not checked here.
     ///
     /// # Errors
     /// The protocol is unknown.

@@ -112,5 +112,5 @@ fn damaged(shown: &str, fault: &str) -> Finding {
         format!("{shown} is damaged: {}", text::visible(fault, 120)),
         "restart the collector: it moves the file aside and copies all hooks that can be read",
     )
-    .meaning("the journal still keeps hooks")
+    .meaning("hooks wait in the journal")
 }

@@ -122,7 +122,7 @@ fn restore_version(text: &mut String, made: &Made) -> Result<(), Broken> {
 /// Removes every entry of ours, and containers listed in `made` that are then empty. Without `made` (if the record is
 /// lost), event arrays that contained only our entries count as ours.
 ///
-/// `was_absent` means that the file did not exist before. Then `version` is kept only if other hooks need it.
+/// `was_absent` means that the file did not exist before. In that case, `version` is kept only if other hooks need it.
 ///
 /// # Errors
 /// The text cannot be edited.

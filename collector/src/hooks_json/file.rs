@@ -1,9 +1,9 @@
 //! Reads and replaces hooks.json: follows symbolic links, keeps mode and owner, and replaces the file completely or not
 //! at all.
 //!
-//! The file may be a symbolic link, because people keep hooks.json in a repository of dotfiles. Then the link's target
-//! is written, and the link stays. The target must be a regular file or missing. A link to `/dev/null` switches hooks
-//! off on purpose, and replacing the device would break the machine.
+//! The file may be a symbolic link, because people keep hooks.json in a repository of dotfiles. In that case, the
+//! link's target is written, and the link stays. The target must be a regular file or missing. A link to `/dev/null`
+//! switches hooks off on purpose, and replacing the device would break the machine.
 
 use std::fs;
 use std::io::{self, Write as _};

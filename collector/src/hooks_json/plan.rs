@@ -50,7 +50,8 @@ pub(crate) struct Wish {
     pub path: PathBuf,
     /// The preset. `None` keeps the installed one; if there is none, it means standard.
     pub events: Option<Events>,
-    /// Whether commands are written without `exec`. Otherwise they stay as they are, and new ones get it.
+    /// Whether commands are written without `exec`. If false, existing commands keep their form, and new ones get
+    /// `exec`.
     pub no_exec: bool,
     /// Whether commands name the state directory.
     pub pin_dir: bool,

@@ -77,7 +77,7 @@ pub(crate) enum Refusal {
 ///
 /// # Errors
 ///
-/// The file cannot be read, or the copy cannot be written. Then the copy is removed.
+/// The file cannot be read, or the copy cannot be written. In both cases, the copy is removed.
 pub(crate) fn stage(
     dir: &StateDir,
     at: Timestamp,

@@ -258,7 +258,8 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// The system does not tell the file's length. Then no frame may be called torn, because the rest of it may exist.
+    /// The system does not tell the file's length. Without the length, no frame may be called torn, because the rest of
+    /// it may exist.
     pub(super) fn is_behind(&self) -> io::Result<bool> {
         Ok(self.start + (self.buffer.len() as u64) < self.len()?)
     }

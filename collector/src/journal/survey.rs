@@ -63,8 +63,8 @@ pub(crate) fn survey(dir: &StateDir, position: &Position) -> io::Result<Survey> 
     let mut survey = Survey::default();
     let mut left = [READ_MAX_BYTES; 2];
     let sealed = match files::segments(dir) {
-        // The state directory is missing, or belongs to another user and is closed to us. Then shims write the hooks
-        // elsewhere.
+        // The state directory is missing, or belongs to another user and is closed to us. In both cases, shims write
+        // the hooks elsewhere.
         Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => None,
         sealed => Some(sealed?),
     };

@@ -144,7 +144,7 @@ impl Shared {
                 Err(error) => Synced::Failed(error.raw_os_error()),
             };
             any = true;
-            // The file may have been replaced in the meantime. Then this result does not count.
+            // The file may have been replaced in the meantime. In that case, this result does not count.
             if let Some((known, synced)) = self.files().get_mut(&id)
                 && Arc::ptr_eq(known, &file)
             {

@@ -200,7 +200,8 @@ impl Destination {
     }
 }
 
-/// Whether the configuration file was written after the running collector had read it. Then a restart changes something.
+/// Whether the configuration file was written after the running collector had read it. If so, a restart would apply the
+/// changes.
 #[must_use]
 pub(crate) fn config_is_newer(global: &Global) -> bool {
     let started = ServeInfo::running(&global.state).map_or(0, |info| info.started_ns);
@@ -349,7 +350,7 @@ impl Status {
     }
 
     /// Opens the database; `None` if there is none yet. A collector may be moving a damaged database aside at this
-    /// moment. Then the next attempt finds the new database.
+    /// moment. In that case, the next attempt finds the new database.
     fn read_database(&mut self, state: &StateDir) -> anyhow::Result<Option<rusqlite::Connection>> {
         for _ in 0..MOVED_TRIES {
             match self.look_at_database(state) {

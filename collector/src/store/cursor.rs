@@ -59,7 +59,7 @@ pub(crate) struct Database {
     too_large: u64,
 }
 
-/// Whether the database is in WAL mode and has no log file. Then no process has it open.
+/// Whether the database is in WAL mode and has no log file. If so, no process has it open.
 fn is_left_with_log_mode(path: &Path) -> bool {
     const MODE_AT: usize = 18;
     let mut log = path.as_os_str().to_owned();

@@ -197,7 +197,7 @@ fn unowned_conversations(db: &Connection, before_ns: i64) -> rusqlite::Result<Ve
     db.prepare_cached(&sql)?.query_map((before_ns, STEP), |row| row.get(0))?.collect()
 }
 
-/// Whether hooks wait to be folded, as during a rebuild. Then a conversation without a session may still get one.
+/// Whether hooks wait to be folded, as during a rebuild. If so, a conversation without a session may still get one.
 fn is_behind(db: &Connection) -> rusqlite::Result<bool> {
     db.query_row(
         "SELECT coalesce((SELECT CAST(value AS INTEGER) FROM state WHERE key = 'folded_seq'), 0)

@@ -75,7 +75,8 @@ impl Follower {
     fn delete(&mut self, id: SegmentId) -> Result<(), JournalError> {
         let Some(held) = self.held.get(&id) else { return Ok(()) };
         let named = held.role != Role::Nameless;
-        // A deletion may have succeeded although it reported an error. Then another file may have the name by now.
+        // A deletion may have succeeded although it reported an error. In that case, another file may have the name by
+        // now.
         let found = disk::regular(&held.path).map_err(JournalError::of("look at", &held.path))?;
         if named && found == Some(held.identity) {
             disk::remove(&held.path).map_err(JournalError::of("delete", &held.path))?;

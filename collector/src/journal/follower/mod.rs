@@ -371,8 +371,8 @@ impl Follower {
     }
 }
 
-/// Identifies this boot of the system. Empty if the system has no such id, or if the id cannot be read. Then more bytes
-/// are read twice.
+/// Identifies this boot of the system. Empty if the system has no such id, or if the id cannot be read. Without the id,
+/// more bytes are read twice.
 fn boot_id() -> String {
     let id = disk::read(Path::new("/proc/sys/kernel/random/boot_id")).ok().flatten();
     String::from_utf8_lossy(&id.unwrap_or_default()).trim().to_owned()

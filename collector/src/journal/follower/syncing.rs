@@ -65,7 +65,7 @@ impl Follower {
         }
     }
 
-    /// A descriptor on a network file system can become stale. Then only a new descriptor can read the file.
+    /// A descriptor on a network file system can become stale. Only a new descriptor can read the file in that case.
     pub(super) fn reopen_stale(&mut self, id: SegmentId, error: &io::Error) {
         let Some(held) = self.held.get_mut(&id) else { return };
         if error.kind() == io::ErrorKind::StaleNetworkFileHandle
@@ -91,8 +91,8 @@ fn sync_error(held: &Held) -> JournalError {
 }
 
 /// Opens a segment again. Its name may lead elsewhere: a stopped journal has another name for a while, and a deleted
-/// one has none. Then its open descriptor is used. The result must be the same file, because the offset would be wrong
-/// in any other file.
+/// one has none. In these cases, its open descriptor is used. The result must be the same file, because the offset
+/// would be wrong in any other file.
 fn opened_again(held: &Held) -> Result<Arc<File>, JournalError> {
     let same = |opened: &Opened| opened.identity == held.identity;
     if let Some(opened) = Opened::at(&held.path).ok().filter(same) {

@@ -201,7 +201,7 @@ impl Store {
                 Ok(done)
             }
             Err(error) => {
-                // A failed commit may have ended the transaction already. Then there is nothing to roll back.
+                // A failed commit may have ended the transaction already. In that case, there is nothing to roll back.
                 let _ended = self.db.execute_batch("ROLLBACK");
                 (self.marks, self.counted) = before;
                 self.names.clear();

@@ -116,7 +116,7 @@ fn a_span_is_found_by_its_id_and_a_trace_by_its_root() {
     assert_eq!([within("s-child", call("r").id), within("nobody", call("r").id)], [None, None]);
     let found = readers.with(|db| trace(db, root.trace)).unwrap();
     assert_eq!(found, Some(("r".to_owned(), root.id)));
-    // The conversation was bound, and then bound to another session.
+    // The conversation is bound to another session.
     write(&mut store, [bind("s-child", "s")]);
     assert_eq!([within("s", call("s").id), within("s-child", call("s").id)], [Some(3), Some(3)]);
 }
