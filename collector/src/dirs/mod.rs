@@ -71,7 +71,7 @@ fn remedy(error: &std::io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => "use a directory of your own with --dir DIR",
         ErrorKind::ReadOnlyFilesystem => {
-            "the file system is read-only; use another one with --dir DIR"
+            "the file system is read-only; use a directory on another file system with --dir DIR"
         }
         ErrorKind::StorageFull => "free some space on that file system",
         ErrorKind::NotADirectory => "a part of the path is a file; use --dir DIR",

@@ -112,7 +112,7 @@ function inTurn(trace, turns) {
   };
 }
 
-/** Reads the texts of rows again that ended or failed since they were read. @param {Talk} talk @param {Trace} trace */
+/** Reads texts again if their row has ended or failed since. @param {Talk} talk @param {Trace} trace */
 function outdate(talk, trace) {
   const before = talk.script.trace;
   const changed = [];

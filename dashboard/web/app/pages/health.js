@@ -59,7 +59,7 @@ function Shim({ shim, versions }) {
 /** Bars of upper edges (µs) and counts. @param {{ hist: number[][] }} props */
 function Histogram({ hist }) {
   const most = Math.max(1, ...hist.map(([, n]) => n));
-  return html`<ol class="hist" aria-label="Arrival of hooks: upper edge and count">${hist.map(([edge, n]) => html`
+  return html`<ol class="hist" aria-label="Time until hooks arrive: upper bound and count">${hist.map(([edge, n]) => html`
     <li title=${`up to ${duration(edge)}: ${n}`}><i style=${{ height: `${n ? Math.max(4, (n / most) * 100) : 0}%` }}></i><span class="sr">up to ${duration(edge)}: ${n}</span></li>`)}</ol>`;
 }
 
