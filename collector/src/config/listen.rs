@@ -16,7 +16,7 @@ const SOCKET_PATH_MAX: usize = 90;
 pub struct Dashboard {
     /// Where to listen: at most one address, and any number of Unix sockets.
     pub listen: Vec<Place>,
-    /// Whether the API asks who reads.
+    /// Whether the API requires a sign-in or a token.
     pub token: bool,
     /// Additional `NAME:PORT` under which a browser may use the dashboard.
     pub allow_hosts: Vec<String>,

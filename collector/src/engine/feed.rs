@@ -229,9 +229,9 @@ impl Recall {
 /// Number of hooks per block of a long history. Time passes between blocks.
 const BLOCK: usize = 50;
 
-/// Divides a history into blocks of hooks (number and time). For each block, it gives the time up to which time may
-/// pass after the block: the earliest hook that still follows. So a long history is folded as it happened. For the last
-/// block, nothing is known to follow.
+/// Divides a history into blocks of hooks (number and time). With each block goes the time of the earliest hook after
+/// it, and the fold's time may advance up to that. So a long history is folded as it happened. The last block has no
+/// following hook.
 pub(super) fn blocks(
     history: &[(u64, i64)],
     is_long: bool,
