@@ -361,7 +361,7 @@ fn a_destination_is_added_and_the_file_keeps_its_text() {
     assert!(missing.code == 2 && missing.stderr.contains("PRESET"), "{missing:?}");
     assert_eq!(text().matches("[[destination]]").count(), 2);
     let removed = world.ok(&["destinations", "remove", "jaeger"]);
-    assert!(removed.contains("jaeger was taken out"), "{removed}");
+    assert!(removed.contains("jaeger was removed"), "{removed}");
     assert!(text().starts_with(before) && !text().contains("jaeger"), "{}", text());
     world.ok(&["destinations", "remove", "lab"]);
     assert_eq!(text().trim_end(), before.trim_end());

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(judge(&evidence).0, Severity::Warning);
         db.execute_batch("CREATE TABLE ItemTable (key TEXT, value BLOB)").unwrap();
         let expected =
-            ok("FILE: readable (ItemTable); gave 3 answers about subagents, failed 0 times");
+            ok("FILE: readable (ItemTable); answered 3 questions about subagents, failed 0 times");
         assert_eq!(judge(&evidence), expected);
         drop(db);
         std::fs::write(&path, [b'x'; 4_096]).unwrap();

@@ -28,7 +28,7 @@ fn an_entry_that_fails_cursors_check_voids_the_file() {
     check("{}", VOID, 1, "an entry has no `command`");
     check(r#"{"command": ""}"#, VOID, 13, "`command` is blank");
     check(r#"{"command": " \t"}"#, VOID, 13, "`command` is blank");
-    check(r#"{"command": null}"#, VOID, 13, "`command` is null, not a text");
+    check(r#"{"command": null}"#, VOID, 13, "`command` is null, not a string");
     let known = "; Cursor knows command and prompt";
     let entry = r#"{"type": "http", "command": "a"}"#;
     check(entry, VOID, 10, &format!("`type` is \"http\"{known}"));
@@ -100,7 +100,7 @@ fn a_version_is_a_positive_whole_number() {
 fn an_event_that_nobody_knows_is_named() {
     let found = audit("{\"version\": 1, \"hooks\": {\n \"notification\": [] } }").remarks;
     assert_eq!((found[0].kind, found[0].line, found[0].column), (Kind::UnknownEvent, 2, 2));
-    assert_eq!(found[0].what, "no event `notification` is known");
+    assert_eq!(found[0].what, "the event `notification` is not known");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn options_that_change_what_our_entry_does_are_named() {
     check(&ours(r#", "matcher": "Shell""#), Kind::Altered, at, matcher);
     let closed = "`failClosed` lets a hook that fails stop Cursor's agent";
     check(&ours(r#", "failClosed": true"#), Kind::Altered, at, closed);
-    let elsewhere = "the command says preToolUse, but stands under stop";
+    let elsewhere = "the command names preToolUse, but the entry is under stop";
     check(r#"{"command": "/s/hookspan-shim preToolUse"}"#, Kind::Altered, 1, elsewhere);
     fine(&ours(r#", "timeout": 10, "matcher": "*", "failClosed": false"#));
 }

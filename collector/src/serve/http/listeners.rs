@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1, "nothing is left beside it");
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "precious").unwrap();
-        assert!(listen_unix(&path).unwrap_err().to_string().contains("no socket"));
+        assert!(listen_unix(&path).unwrap_err().to_string().contains("not a socket"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     }
 }
