@@ -390,7 +390,8 @@ fn every_fault_of_a_hooks_json_is_found_with_its_place() {
     add(json!({ "command": command, "timeout": 10 }));
     only(&world, "hooks.doubled", "problem");
     let windows = r"C:\Users\kim\AppData\Local\hookspan\bin\hookspan-shim.exe stop";
-    // An event that has only another system's entry is missing here, which is a finding of its own.
+    // If an event has only an entry of another system, hookspan's own entry is missing, which is a separate finding. So
+    // the event keeps both entries.
     let both =
         json!([{ "command": command, "timeout": 10 }, { "command": windows, "timeout": 10 }]);
     with(&|hooks| hooks["hooks"]["stop"] = both.clone());

@@ -471,7 +471,7 @@ fn members() -> Vec<PathBuf> {
     packages.iter().map(|package| package["manifest_path"].as_str().unwrap().into()).collect()
 }
 
-/// The direct, not dev-only, not build-only dependencies of every member, filtered and sorted.
+/// The normal dependencies of every member, filtered and sorted: none that only tests or build scripts use.
 fn dependencies(keep: impl Fn(&str) -> bool) -> BTreeMap<String, Vec<String>> {
     let packages = metadata()["packages"].as_array().cloned().unwrap();
     let names = |package: &Value| {

@@ -51,7 +51,8 @@ pub unsafe extern "C" fn enter(stack: *const usize, scratch: *mut u8) -> ! {
         }
         (environment, random_id(next.add(1)))
     };
-    // SAFETY: the caller promises it. New stack memory is zero, and its content does not matter.
+    // SAFETY: the caller promises that these bytes exist and are unused. New stack memory is zero, and its content does
+    // not matter.
     let scratch = unsafe { core::slice::from_raw_parts_mut(scratch, SCRATCH_BYTES) };
     start(&environment, now, 0, id, scratch);
     exit()

@@ -69,6 +69,7 @@ pub(crate) enum What<'a> {
     Thought(&'a Fact, &'a Thought),
     /// A response. If this response carries the turn's usage, its token counts.
     Response(&'a Fact, &'a Response, Option<Tokens>),
+    /// A subagent, the link that leads to its conversation, and that conversation.
     Agent(Agent<'a>, Option<&'a Link>, Option<&'a Conversation>),
     Compaction(&'a Fact, &'a Compaction),
 }

@@ -52,6 +52,8 @@ impl<'a> Tree<'a> {
             .then(|| Agent { key: call.key.clone().into_owned(), ..Agent::default() })
     }
 
+    /// Adds a call, and the subagent that it started. `next_thought` is the first thought after the call began. `again`
+    /// is when the call's work was delegated a second time.
     #[expect(clippy::too_many_arguments, reason = "one call site; a struct would only rename them")]
     pub(crate) fn add_call(
         &mut self,
@@ -297,6 +299,9 @@ fn outlive_turn(
 
 /// Changes the frame of a node that continues after its turn: a background call, a call whose end came later, or a call
 /// whose child still works. The end of the turn does not end such a node.
+///
+/// `over` is the node's own end, `alive` the last activity of its children, and `begun` its own beginning. `waits`
+/// tells that the node runs in the background.
 fn outlive(
     frame: Frame,
     (over, alive): (Option<Timestamp>, Option<Timestamp>),
@@ -327,6 +332,7 @@ fn around(end: End) -> End {
     }
 }
 
+/// Moves the start of a node to the node's end, if the start is later.
 fn clamp(node: &mut Node<'_>) {
     if let Some(end) = node.end {
         node.start = node.start.min(end.at);

@@ -26,16 +26,21 @@ use crate::model::tool::ToolClass;
 /// Where the facts of a conversation are placed in the tree.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame {
+    /// The node below which they are placed.
     pub(crate) parent: usize,
+    /// The node of the subagent that does the work.
     pub(crate) agent: Option<usize>,
+    /// Number of conversations above this one.
     pub(crate) depth: u32,
     /// When and why open nodes end.
     pub(crate) end: Option<End>,
     /// Facts after this are late.
     pub(crate) cutoff: Timestamp,
+    /// When the nodes settle, if it is known.
     pub(crate) settle: Option<Timestamp>,
     /// Whether settled nodes may be reported before the turn settles.
     pub(crate) flush: bool,
+    /// Whether the nodes do not keep the turn open.
     pub(crate) detached: bool,
     /// The time of the last fact of work that runs in the background.
     pub(crate) alive: Timestamp,
@@ -376,7 +381,8 @@ impl<'a> Tree<'a> {
         reading.responses = responses;
     }
 
-    /// Adds facts that arrived after their turn settled: only new calls, each on its own.
+    /// Adds facts that arrived after their turn settled: only calls, thoughts, compactions and subagents that are not
+    /// in the tree yet. Each of them settles on its own.
     pub(crate) fn add_late(
         &mut self,
         world: World<'a>,

@@ -26,6 +26,7 @@ pub(crate) struct Window {
     pub(crate) from: usize,
     /// Key of the last fact before `from`. If another fact stands there now, a fact arrived late.
     pub(crate) edge: Option<(Timestamp, u8, u64)>,
+    /// Indexes of facts before `from` that are still read.
     pub(crate) kept: Vec<usize>,
     /// The turn was active at this time, without an idle gap before.
     pub(crate) alive: Timestamp,
@@ -33,6 +34,7 @@ pub(crate) struct Window {
     pub(crate) thoughts: BTreeMap<String, usize>,
     /// Ends of finished nodes, sorted.
     pub(crate) ends: Vec<Timestamp>,
+    /// Earliest start of a finished node.
     pub(crate) start: Option<Timestamp>,
     pub(crate) sum: Sum,
     pub(crate) tool_errors: u64,
@@ -85,7 +87,8 @@ impl Window {
     }
 }
 
-/// Loose facts are read on every poll, so a call with loose facts cannot be finished early.
+/// Whether a turn's loose facts allow a window. Loose facts are read on every poll, so a thought or a call made from
+/// them cannot be in a window.
 pub(crate) fn loose_is_plain(conversation: &Conversation, turn: &Turn) -> bool {
     turn.loose.iter().all(|&at| {
         let kind = &conversation.loose[at].kind;

@@ -45,6 +45,7 @@ pub(crate) fn status(tree: &Tree<'_>, at: usize) -> Status {
     }
 }
 
+/// What a turn adds to its session's totals.
 pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
     let mut sum = Sum {
         start: tree.nodes[0].start,

@@ -10,8 +10,9 @@ use crate::model::time::Timestamp;
 /// child's hooks.
 #[derive(Default)]
 pub(crate) struct Claims<'a> {
+    /// For each child that a stop names: the parent, the delegation's key, and the time of the stop.
     by_child: BTreeMap<&'a str, (&'a Arc<str>, &'a str, Timestamp)>,
-    /// `None` if several conversations have such a call.
+    /// For each call: the conversation that made it. `None` if several conversations have a call with this id.
     by_call: BTreeMap<&'a str, Option<&'a Arc<str>>>,
     /// Delegations of children. The key is the root that the child's hooks name, and the subagent that the call's
     /// result names.

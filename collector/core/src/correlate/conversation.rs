@@ -57,9 +57,10 @@ pub(crate) struct Conversation {
     pub(crate) aliases: BTreeMap<Box<str>, Box<str>>,
     /// Whether some delegation names its child.
     pub(crate) names_children: bool,
-    /// Whether some hooks name their delegation incompletely. Then each new hook causes all of them to be matched
-    /// again.
+    /// Whether some hooks name their delegation incompletely. Then each new hook causes all hooks of delegations to be
+    /// matched again.
     pub(super) vague: bool,
+    /// Whether hooks arrived since they were last matched.
     pub(super) unresolved: bool,
     /// Stops and prompts, each with a digest of its content. A foreground delegation ends with the next one at the
     /// latest.
@@ -382,7 +383,7 @@ impl Conversation {
         turns.iter().map(more).sum()
     }
 
-    /// The position of a turn. `number` is a guess at the number of turns before it.
+    /// The position of a turn, if `number` is the number of turns before that turn. Otherwise `None`.
     pub(crate) fn position_of(&self, generation: &Arc<str>, number: usize) -> Option<usize> {
         let at = number.checked_sub(self.sealed.hidden().0)?;
         self.turns.get(at).filter(|turn| turn.generation == *generation).map(|_| at)

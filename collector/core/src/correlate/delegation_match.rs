@@ -72,7 +72,9 @@ struct Told<'a> {
     agent: Option<Box<str>>,
     task: u64,
     begun: Timestamp,
+    /// Whether `subagentStart` arrived.
     announced: bool,
+    /// Whether an end arrived.
     over: bool,
     /// Whether the subagent's hooks use the id of the call. Then a hook with another id describes another delegation.
     owned: bool,

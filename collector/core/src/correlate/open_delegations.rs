@@ -67,7 +67,8 @@ pub(crate) fn candidates(parent: &Conversation) -> impl Iterator<Item = Candidat
     })
 }
 
-/// Whether no end of a delegation arrived before its session would have ended.
+/// Whether nothing proves that a delegation ran: it has no end, or its end came later than its session would have
+/// ended.
 fn is_unproven(parent: &Conversation, delegation: &Delegation) -> bool {
     let start = delegation.start;
     delegation

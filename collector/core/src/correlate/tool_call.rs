@@ -14,9 +14,13 @@ use crate::model::tool::{ToolClass, ToolFacts};
 pub(crate) struct Call<'a> {
     /// Key of its span id.
     pub(crate) key: Cow<'a, str>,
+    /// `preToolUse`.
     pub(crate) pre: Option<&'a Fact>,
+    /// `postToolUse` or `postToolUseFailure`.
     pub(crate) post: Option<&'a Fact>,
+    /// The hook of the specific layer that opened the call.
     pub(crate) before: Option<&'a Fact>,
+    /// The hook of the specific layer that came after the call.
     pub(crate) after: Option<&'a Fact>,
     /// The weakest evidence that joined two of its hooks.
     pub(crate) strength: Strength,
@@ -53,7 +57,7 @@ impl<'a> Call<'a> {
         inner.and_then(|tool| tool.duration_ms).or_else(|| self.find(|tool| tool.duration_ms))
     }
 
-    /// The duration in the hook that ended the call.
+    /// The duration that a hook of a call reports.
     pub(crate) fn measured(hook: Option<&Fact>) -> Option<f64> {
         tool_facts(&hook?.kind)?.duration_ms
     }

@@ -9,6 +9,7 @@ use crate::model::time::Timestamp;
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub(crate) generation: Arc<str>,
+    /// No hook names the turn. Its generation is a made-up name.
     pub(crate) synthetic: bool,
     pub(crate) start: Timestamp,
     /// Indexes of its loose facts.
@@ -26,6 +27,7 @@ pub(crate) struct Placed {
     pub(super) homes: BTreeMap<Box<str>, (Timestamp, Arc<str>)>,
     /// Named turns that have a place.
     pub(super) named: BTreeSet<Arc<str>>,
+    /// Number of turns with a made-up name.
     pub(super) synthetic: usize,
 }
 
@@ -33,6 +35,7 @@ pub(crate) struct Placed {
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(super) last: Timestamp,
+    /// Time of its stop.
     pub(super) closed: Option<Timestamp>,
     /// Index of the loose prompt that opened it.
     pub(super) prompt: Option<usize>,

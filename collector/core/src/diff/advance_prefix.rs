@@ -162,7 +162,7 @@ struct Rule {
     repeats: Timestamp,
     /// At this time no node runs, and every node before it has ended.
     calm: Timestamp,
-    /// The delay after which nodes may settle before their turn; `None` if they may not.
+    /// The time from which nodes may settle before their turn; `None` if they never may.
     flush: Option<Timestamp>,
     /// Hooks that name the turn's model.
     labels: [Option<u64>; 2],

@@ -20,11 +20,13 @@ use crate::model::time::Timestamp;
 /// State of a group between two derivations.
 #[derive(Debug)]
 pub(crate) struct Group {
+    /// The time as of which the group was last derived.
     pub(crate) clock: Timestamp,
     /// Whether the clock was moved ahead to free memory.
     pub(crate) evicted: bool,
     /// Whether the next derivation reads every turn again, even turns whose fingerprint has not changed.
     pub(crate) force: bool,
+    /// The next time at which something changes without a new hook.
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) lag: Lag,
     /// Number of handled events after which settled turns may leave memory.
@@ -38,6 +40,7 @@ pub(crate) struct Group {
     pub(super) stirred: BTreeMap<Arc<str>, bool>,
     /// Whether every turn has settled, so that evicting the group ends nothing.
     pub(crate) quiet: bool,
+    /// The root's turns as last reported, by generation.
     pub(super) turns: BTreeMap<Arc<str>, TurnState>,
     /// Turns that may still change by time or by a child.
     pub(super) watched: BTreeSet<Arc<str>>,
@@ -53,6 +56,7 @@ pub(crate) struct Group {
     pub(super) strays: BTreeMap<(Arc<str>, Arc<str>), Stray>,
     /// Spans outside turns, as last reported: session, compaction, tab.
     pub(super) around: BTreeMap<SpanId, Span>,
+    /// The session's row as last reported.
     pub(super) session: Option<SessionSummary>,
     /// Spans that another group reported and that now belong to this one. They must be reported again or withdrawn.
     pub(crate) inherited: Shown,

@@ -11,6 +11,7 @@ use crate::model::tolerance::DERIVE_WAIT;
 pub(crate) struct Lag {
     /// Number of facts, spans and turns that the last derivation read.
     work: usize,
+    /// Number of facts since then.
     pub(crate) fresh: usize,
     derived_at: Timestamp,
 }

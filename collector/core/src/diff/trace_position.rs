@@ -17,8 +17,11 @@ use crate::model::time::Timestamp;
 pub(crate) struct Place {
     pub(crate) root: Arc<str>,
     pub(crate) trace: TraceId,
+    /// Number of the turn in its session, from 1.
     pub(crate) index: u64,
+    /// Trace, span and start of the previous turn.
     pub(crate) previous: Option<(TraceId, SpanId, Timestamp)>,
+    /// Index of the turn's segment.
     pub(crate) segment: usize,
     /// The delegations that a child without a known parent may belong to.
     pub(crate) candidates: Option<Possible>,

@@ -23,7 +23,7 @@ use crate::model::time::Timestamp;
 /// Spans as last reported.
 pub(crate) type Shown = BTreeMap<SpanId, Told>;
 
-/// Fingerprint of a span when it was last reported.
+/// What is known about a span that was reported: where it belongs, and its fingerprint at that time.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) conversation: Arc<str>,
@@ -32,14 +32,18 @@ pub(crate) struct Told {
     pub(crate) settled: bool,
 }
 
+/// A turn as last reported.
 #[derive(Debug)]
 pub(crate) struct TurnState {
     /// Fingerprint of the turn's facts and its place, see [`crate::diff::trace_position::fingerprint`].
     pub(crate) made_of: Fingerprint,
     /// Descendant conversations.
     pub(crate) below: BTreeSet<Arc<str>>,
+    /// The next time at which the turn changes without a new hook.
     pub(crate) deadline: Option<Timestamp>,
+    /// When the turn settles, if it is known.
     pub(crate) settle: Option<Timestamp>,
+    /// Spans outside the window.
     pub(crate) shown: Shown,
     /// Spans in the window.
     pub(crate) aside: Shown,

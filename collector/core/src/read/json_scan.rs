@@ -236,7 +236,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Moves behind a key inside a value, its colon and the space after it.
+    /// Reads a key of a nested object, with the colon and the white space behind it.
     fn key(&mut self) -> Option<()> {
         if !self.skip_if(b'"') {
             return None;

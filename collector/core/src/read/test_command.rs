@@ -240,7 +240,7 @@ fn is_flag(word: &str) -> bool {
     FLAGS.contains(&word) || jobs || assigned || word.starts_with('+')
 }
 
-/// The name without Windows' file extension, and Python's without its version.
+/// A program's name without the file extension that Windows needs. A Python with a version in its name is `python`.
 fn bare(program: &str) -> &str {
     let endings = [".exe", ".cmd", ".bat", ".ps1"];
     let name = endings.iter().find_map(|end| program.strip_suffix(end)).unwrap_or(program);

@@ -45,7 +45,7 @@ pub(super) struct Kinship {
     delegating: usize,
     /// A child names a parent that is not in memory.
     waits: bool,
-    /// How many items the last search read, when it ran, and how many events arrived since.
+    /// How many items the last search read, how many events arrived since, and when it ran.
     work: usize,
     since: usize,
     looked_at: Timestamp,
@@ -63,7 +63,8 @@ impl Kinship {
         self.relink |= self.waits;
     }
 
-    /// Notes what an event has changed about a conversation.
+    /// Notes what an event has changed about a conversation. `decides` tells that the event changes whose child a
+    /// conversation may be.
     pub(super) fn note_facts(
         &mut self,
         id: &Arc<str>,

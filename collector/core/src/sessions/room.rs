@@ -64,6 +64,7 @@ impl Room {
 struct Idle {
     last: Timestamp,
     root: Arc<str>,
+    /// Whether the session is small and its eviction ends nothing.
     quiet: bool,
 }
 
@@ -154,7 +155,8 @@ impl Sessions {
         }
     }
 
-    /// Sessions that may be evicted.
+    /// Sessions that may be evicted. If `crowded`, a short pause is enough. If `anyone`, every small session may be
+    /// evicted.
     fn idle(&self, crowded: bool, anyone: bool) -> Vec<Idle> {
         let mut roots: BTreeMap<&Arc<str>, (Timestamp, usize)> = BTreeMap::new();
         for (id, conversation) in &self.conversations {
@@ -176,6 +178,7 @@ impl Sessions {
         idle
     }
 
+    /// Derives a session as of a time at which everything in it has ended, so that it is dropped.
     fn evict_one(&mut self, id: &Arc<str>, last: Timestamp, quiet: bool) {
         let Some(group) = self.groups.get_mut(id) else { return };
         let config = &self.config;

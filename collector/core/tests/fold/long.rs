@@ -203,7 +203,7 @@ fn a_long_session_that_comes_back_after_hours_counts_every_turn_once() {
     }
 }
 
-/// An old recording is being imported when a long session continues. The recording's hooks are older than the session's
+/// An old recording is imported while a long session continues. The recording's hooks are older than the session's
 /// history.
 #[test]
 fn a_long_history_lets_no_time_pass_for_other_sessions() {

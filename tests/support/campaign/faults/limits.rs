@@ -1,4 +1,5 @@
-//! Limits of the process, of patience and of the journal, and too many shims at once.
+//! Faults in which a limit is reached: of descriptors, of a wait, of the journal's size, or of the number of shims at
+//! once.
 
 use std::fs;
 use std::process::Stdio;

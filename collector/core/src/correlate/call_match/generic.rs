@@ -43,11 +43,12 @@ pub(super) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
 
 struct Found<'a> {
     calls: Vec<Call<'a>>,
-    /// The latest call of each id, and the number of its calls.
+    /// For each id, its latest call, and how many calls have that id.
     by_id: BTreeMap<&'a str, (usize, usize)>,
     /// For each call, the previous call with the same id.
     earlier: BTreeMap<usize, usize>,
-    /// A start that repeats the start of a finished call. It is a duplicate unless a separate end follows.
+    /// For a finished call, a later start that repeats the call's start. It is a duplicate unless a separate end
+    /// follows.
     again: BTreeMap<usize, &'a Fact>,
     by_input: BTreeMap<ContentKey, Equals>,
 }

@@ -27,7 +27,7 @@ pub(crate) fn pair<'a>(facts: &[&'a Fact]) -> Vec<Call<'a>> {
     calls
 }
 
-/// Of these calls, which are in order, those around a time.
+/// Those of the calls `equals`, which are in order, that are around the time `at`.
 fn near<'b>(equals: &'b [usize], calls: &[Call<'_>], at: Timestamp) -> &'b [usize] {
     if equals.len() <= NEAR {
         return equals;

@@ -130,10 +130,15 @@ fn give_to_lone_posts<'a>(
 
 /// Specific hooks that match no complete call.
 struct Left<'a> {
+    /// The hooks. A hook is taken out when it is assigned.
     free: Vec<Option<&'a Fact>>,
+    /// The time of each hook, assigned or not.
     times: Vec<Timestamp>,
+    /// Indexes of hooks that open a call.
     starts: ByContent,
+    /// Indexes of all other hooks.
     ends: ByContent,
+    /// Indexes of `afterFileEdit` hooks, for calls that have no path.
     edits: Vec<usize>,
     /// Opening hooks of other calls, which ended before a lone post hook arrived.
     closed: Vec<&'a Fact>,
