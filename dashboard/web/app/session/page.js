@@ -25,11 +25,15 @@ const Detail = lazy(() => import("./detail.js").then((file) => file.Detail));
 const Edits = lazy(() => import("./edits.js").then((file) => file.Edits));
 const Flame = lazy(() => import("./flame.js").then((file) => file.Flame));
 const Insights = lazy(() => import("./insights.js").then((file) => file.Insights));
+const TurnList = lazy(() => import("./turn-list.js").then((file) => file.TurnList));
 const Log = lazy(() => import("./log.js").then((file) => file.Log));
 const Conversation = lazy(() => import("../conversation/page.js").then((file) => file.Conversation));
 
 /** Views by the word in the address, with their names and keys. */
 const VIEWS = [["conversation", "Conversation", "v"], ["waterfall", "Waterfall", "w"], ["flame", "Flame", "m"], ["log", "Log", "l"], ["edits", "Edits", "d"], ["insights", "Insights", "i"]];
+
+/** On a phone the turns come first, as a list. */
+const PHONE = matchMedia("(max-width: 600px)");
 
 /** A row enters the address once it has been chosen for this long. */
 const NAME_MS = 80;
@@ -43,7 +47,7 @@ export function Session({ id, query, hash, go }) {
   const [controller, setController] = useState(/** @type {SessionController | null} */ (null));
   const [search, setSearch] = useState(() => new URLSearchParams(query).get("q") ?? "");
   const asked = new URLSearchParams(query).get("view");
-  const view = VIEWS.find(([word]) => word === asked)?.[0] ?? "conversation";
+  const view = asked === "turns" || (PHONE.matches && !asked && !hash) ? "turns" : VIEWS.find(([word]) => word === asked)?.[0] ?? "conversation";
   const host = useRef(/** @type {HTMLElement | null} */ (null));
   const strip = useRef(/** @type {HTMLElement | null} */ (null));
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
@@ -120,10 +124,10 @@ export function Session({ id, query, hash, go }) {
     ${unknown && html`<section class="card narrow" role="alert"><h1>No such session</h1>
       <p>hookspan has no session with this id. It may have been deleted, or its hooks went to another collector.</p><p><a href="/sessions">All sessions</a></p></section>`}
     ${error && !unknown && html`<${Trouble} error=${error} reload=${() => controller?.loader.whole()} />`}
-    ${!talk && html`<${PartsBar} turns=${turns} session=${session} />`}
+    ${!talk && view !== "turns" && html`<${PartsBar} turns=${turns} session=${session} />`}
     <div class="lanes" ref=${strip} hidden=${!beside}></div>
     <div class="views">
-      <nav class="view-tabs" aria-label="Views">${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null} onClick=${plainClick(() => open(word))}>${name}</a>`)}</nav>
+      <nav class="view-tabs" aria-label="Views"><a class="phone" href=${href("turns")} aria-current=${view === "turns" ? "true" : null} onClick=${plainClick(() => open("turns"))}>Turns</a>${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null} onClick=${plainClick(() => open(word))}>${name}</a>`)}</nav>
       ${(beside || talk) && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  status:error  dur>2s"
         value=${search} onInput=${onText(find)} onKeyDown=${nextMatch} />
       <span class="dim num found" role="status">${found === null ? "" : `${found} ${found === 1 ? "match" : "matches"}`}</span>`}
@@ -134,6 +138,7 @@ export function Session({ id, query, hash, go }) {
     <div class="split">
       <section class="wf" ref=${host} aria-label="Waterfall" hidden=${view !== "waterfall"}></section>
       ${talk && !unknown && html`<${Conversation} id=${id} ...${other} named=${hash !== ""} hit=${controller?.model.hit ?? null} bind=${bind} />`}
+      ${view === "turns" && html`<${TurnList} trace=${trace} turns=${turns} chosen=${chosen} read=${(/** @type {number} */ row) => { open("conversation"); goTo(row); }} />`}
       ${view === "flame" && html`<${Flame} ...${other} />`}
       ${view === "log" && html`<${Log} ...${other} search=${search} />`}
       ${view === "edits" && html`<${Edits} id=${id} query=${query} go=${go} rev=${rev} />`}

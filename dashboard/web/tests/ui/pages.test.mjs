@@ -225,6 +225,23 @@ test("on a phone the pages are in a bar below, and the rest behind More", { skip
   await page.close();
 });
 
+test("on a phone a session opens with the list of its turns, and a turn opens as conversation", { skip }, async () => {
+  const page = await open("/sessions", { viewport: { width: 390, height: 844 } });
+  const { tab } = page;
+  const { items } = await ask(tab, "sessions?q=guard");
+  await tab.goto(browser.base + items[0].url);
+  const turn = tab.locator(".turn-list li").first();
+  await matches(() => turn.textContent(), /add a guard for the routes.*\d\d:\d\d.*✕ 1/);
+  assert.ok((await tab.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+  await becomes(() => axe(browser.context, tab), "[]");
+  await turn.getByRole("button").click();
+  await tab.locator('.cv-row[aria-selected="true"]').waitFor();
+  assert.ok((await tab.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+  await tab.goBack();
+  await turn.waitFor();
+  await page.close();
+});
+
 test("time compares with as many days before, up to the same time of day, and knows the length of turns", { skip }, async () => {
   const page = await open("/health");
   const { tab } = page;
