@@ -24,6 +24,9 @@ pub struct Made {
     /// The text of a `version` because of which Cursor ignored the file. `install` replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// By event, the text of the group that `install` replaced by an entry.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
 }
 
 /// Adds an entry for each of `events`, updates existing entries of ours, and removes those that are not wanted. Doing
@@ -40,7 +43,7 @@ pub fn install(
     events: &[&str],
     made: &mut Made,
 ) -> Result<String, Broken> {
-    let mut text = replace_groups(text, entry)?;
+    let mut text = replace_groups(text, entry, made)?;
     text = remove_unwanted(&text, entry, events, made)?;
     make_root(&mut text, made)?;
     repair_version(&mut text, made)?;
@@ -77,19 +80,40 @@ fn add_entry(text: &mut String, entry: &Entry, event: &str, made: &mut Made) -> 
 }
 
 /// Replaces each group that contains only the hook program by a plain entry, because Cursor does not run groups.
-fn replace_groups(text: &str, entry: &Entry) -> Result<String, Broken> {
+/// Remembers the text of the first group of each event.
+fn replace_groups(text: &str, entry: &Entry, made: &mut Made) -> Result<String, Broken> {
     let document = Document::parse(text)?;
     let mut replaced = text.to_owned();
+    let mut groups = BTreeMap::new();
     let ours = own_entries::entries(&document);
     let alone = |ours: &&own_entries::Ours| ours.in_group && !ours.shares_group;
     let here = |ours: &&own_entries::Ours| !matches!(ours.recognised.form, Form::Elsewhere(_));
     for ours in ours.iter().filter(alone).filter(here).rev() {
         let element = document.event(&ours.event).and_then(|array| array.elements.get(ours.index));
         if let Some(group) = element {
-            replaced.replace_range(group.start()..group.end(), &entry.json(&ours.event));
+            let range = group.start()..group.end();
+            groups.extend(text.get(range.clone()).map(|old| (ours.event.clone(), old.to_owned())));
+            replaced.replace_range(range, &entry.json(&ours.event));
         }
     }
+    for (event, group) in groups {
+        made.groups.entry(event).or_insert(group);
+    }
     Ok(replaced)
+}
+
+/// Undoes [`replace_groups`]: puts a group back where the first entry of ours stands in its event.
+fn restore_groups(text: &mut String, made: &Made) -> Result<(), Broken> {
+    for (event, group) in &made.groups {
+        let document = Document::parse(text)?;
+        let found = document.found();
+        let ours = found.iter().find(|found| found.is_ours() && found.event == *event);
+        let element = ours.and_then(|ours| document.event(event)?.elements.get(ours.index));
+        if let Some(range) = element.map(|entry| entry.start()..entry.end()) {
+            text.replace_range(range, group);
+        }
+    }
+    Ok(())
 }
 
 /// If Cursor would ignore the file because of its `version`, replaces the version by 1 and remembers the old text.
@@ -119,7 +143,8 @@ fn restore_version(text: &mut String, made: &Made) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Removes every entry of ours, and containers listed in `made` that are then empty. Without `made` (if the record is
+/// Removes every entry of ours, and containers listed in `made` that are then empty. An entry that replaced a group
+/// becomes that group again. Without `made` (if the record is
 /// lost), event arrays that contained only our entries count as ours.
 ///
 /// `was_absent` means that the file did not exist before. In that case, `version` is kept only if other hooks need it.
@@ -134,7 +159,9 @@ pub fn uninstall(text: &str, made: Option<&Made>, was_absent: bool) -> Result<St
         let ours = document.found().into_iter().filter(Found::is_ours);
         made.keys.extend(ours.map(|found| format!("hooks/{}", found.event)));
     }
-    let mut text = remove_where(text, &mut made, |_| true)?;
+    let mut text = text.to_owned();
+    restore_groups(&mut text, &made)?;
+    text = remove_where(&text, &mut made, |_| true)?;
     restore_version(&mut text, &made)?;
     remove_empty(&mut text, &["hooks"], &made)?;
     let document = Document::parse(&text)?;

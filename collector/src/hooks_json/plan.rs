@@ -363,15 +363,16 @@ impl Plan {
     }
 
     /// Whether something else still uses the hook program: another file in the record, or an entry of this file that
-    /// stays.
+    /// stays. Cursor does not run groups, so an entry in a group does not count.
     fn others_use(&self, program: &Path) -> bool {
         let mut others = self.record.clone();
         others.remove(&self.file.path);
         let stays = |after: &str| {
             let document = Document::parse(after);
             document.is_ok_and(|document| {
-                let mut left = own_entries::entries(&document).into_iter();
-                left.any(|ours| Path::new(&ours.recognised.program) == program)
+                let left = own_entries::entries(&document);
+                let mut run = left.iter().filter(|ours| !ours.in_group);
+                run.any(|ours| Path::new(&ours.recognised.program) == program)
             })
         };
         others.uses(program) || self.after.as_deref().is_some_and(stays)

@@ -242,12 +242,41 @@ fn a_group_of_ours_becomes_an_entry_and_a_shared_one_stays() {
             r#"{{ "version": 1, "hooks": {{ "stop": [ {{ "hooks": [ {{ "type": "command", "command": "/o/hookspan-shim stop" }}{more} ] }} ] }} }}"#
         )
     };
-    let (after, _) = installed(&group(""), &["stop"]);
+    let before = group("");
+    let (after, mut made) = installed(&before, &["stop"]);
     assert_eq!(after, format!(r#"{{ "version": 1, "hooks": {{ "stop": [ {OURS} ] }} }}"#));
+    let again = install(&after, &entry(), &["stop"], &mut made).unwrap();
+    assert_eq!(again, after);
+    assert_eq!(uninstall(&after, Some(&made), false).unwrap(), before);
+    assert!(!uninstall(&after, None, false).unwrap().contains("hookspan-shim"));
     let shared = group(r#", { "command": "./mine.sh" }"#);
     let (after, made) = installed(&shared, &["stop"]);
     assert!(is_subsequence(&shared, &after) && after.contains(OURS), "{after}");
     assert_eq!(uninstall(&after, Some(&made), false).unwrap(), shared);
+}
+
+/// Groups in several places and forms: in lines of their own, between other entries, under a void version, and beside
+/// a comment.
+#[test]
+fn a_group_of_ours_comes_back_byte_for_byte() {
+    let ours = r#"{ "matcher": "", "hooks": [ { "type": "command", "command": "exec /o/hookspan-shim stop" }, ] }"#;
+    for before in [
+        format!(
+            "{{\n  \"version\": 1,\n  \"hooks\": {{\n    \"stop\": [\n      {ours}\n    ]\n  }}\n}}\n"
+        ),
+        format!(
+            "{{\"hooks\":{{\"stop\":[{{\"command\":\"./a.sh\"}},{ours},{{\"command\":\"./b.sh\"}}]}},\"version\":1}}"
+        ),
+        format!("{{ \"version\": \"1\", \"hooks\": {{ \"stop\": [ // mine\n {ours}, ] }} }}"),
+        format!("{{\r\n\"hooks\": {{ \"stop\": [\r\n{ours} /* last */\r\n] }} }}"),
+    ] {
+        let (after, made) = installed(&before, &Events::Standard.names());
+        assert!(!after.contains("\"type\""), "{after}");
+        let moved = after.replace("/s/bin/", "/moved/");
+        for text in [after, moved] {
+            assert_eq!(uninstall(&text, Some(&made), false).unwrap(), before, "{text}");
+        }
+    }
 }
 
 /// A file with `count` entries of others and one third as many old entries of ours, all under `stop`.
