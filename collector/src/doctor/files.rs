@@ -261,9 +261,13 @@ impl Report<'_> {
         findings
     }
 
+    /// An event that only another system's entry serves is not missing: `hooks.other_system` names that entry.
     fn incomplete(&self, names: &[&str]) -> Finding {
         let shown = self.path.display();
-        let (preset, missing) = missing(names);
+        let elsewhere = self.audit.ours.iter().filter(|ours| ours.shape == Shape::OtherSystem);
+        let known: BTreeSet<&str> =
+            names.iter().copied().chain(elsewhere.map(|ours| ours.event.as_str())).collect();
+        let (preset, missing) = missing(&Vec::from_iter(known));
         let what = format!(
             "{shown}: {} events; {preset} has {} too",
             names.len(),
