@@ -12,7 +12,7 @@ use crate::correlate::turn::{Agent, Reading};
 use crate::correlate::turn_end::Close;
 use crate::model::event::{Compaction, Response, Stop, Thought};
 use crate::model::fingerprint::Fingerprint;
-use crate::model::id::SpanId;
+use crate::model::id::{SpanId, SpanIds};
 use crate::model::span::{End, SpanKind};
 use crate::model::summary::Tokens;
 use crate::model::time::Timestamp;
@@ -91,6 +91,8 @@ pub(crate) struct Tree<'a> {
     pub(crate) window: Option<&'a Window>,
     /// Subagents that are placed below calls of other subagents.
     pub(crate) nested: Nested<'a>,
+    /// Derives the ids of nodes.
+    pub(crate) ids: SpanIds,
     /// Start of the turn by its own events. Children may have extended the turn's node to an earlier start.
     pub(crate) turn_start: Timestamp,
     pub(crate) settle: Option<Timestamp>,

@@ -16,7 +16,7 @@ use crate::correlate::tool_call::Call;
 use crate::correlate::turn::{Agent, Reading, compaction_end, not_again, repeats};
 use crate::correlate::turn_end::{Close, close, split};
 use crate::model::fingerprint::{Fingerprint, Made};
-use crate::model::id::SpanId;
+use crate::model::id::{SpanId, SpanIds};
 use crate::model::span::{End, EndReason, SpanKind};
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
@@ -115,6 +115,7 @@ pub(crate) fn grow<'a>(
         facts: read,
         window,
         nested: Nested::new(named, cutoff),
+        ids: SpanIds::default(),
         turn_start: started,
         settle,
         deadline: None,
@@ -437,7 +438,7 @@ impl<'a> Tree<'a> {
     }
 
     pub(crate) fn blank(
-        &self,
+        &mut self,
         conversation: &'a Conversation,
         generation: &Arc<str>,
         kind: SpanKind,
@@ -445,7 +446,7 @@ impl<'a> Tree<'a> {
         frame: Frame,
     ) -> Node<'a> {
         Node {
-            id: SpanId::derive(&conversation.id, generation, kind.as_str(), key),
+            id: self.ids.derive(&conversation.id, generation, kind.as_str(), key),
             kind,
             conversation,
             generation: generation.clone(),

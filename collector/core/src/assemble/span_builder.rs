@@ -241,7 +241,8 @@ fn describe_call(
     let is_damaged = call.hooks().any(|fact| fact.damaged);
     attributes.flag("hookspan.hook_damaged", is_damaged.then_some(true));
     let project = node.conversation.workspace().or(tree.root.workspace());
-    attributes.path("hookspan.file.root", tool_span::own_root(call, project));
+    let own = tool_span::own_root(call, &node.conversation.roots, project);
+    attributes.path("hookspan.file.root", own);
 }
 
 fn turn_name(conversation: &Conversation, ambiguous: bool) -> (String, Cow<'static, str>) {
@@ -326,7 +327,7 @@ fn turn(
     let params =
         facts.into_iter().flatten().find_map(|fact| fact.labels.as_ref()?.params.as_deref());
     attributes.some_text("cursor.model.params", params);
-    let root = facts.into_iter().flatten().find_map(|fact| fact.root.as_deref());
+    let root = facts.into_iter().flatten().find_map(|fact| tree.root.roots.of(fact));
     attributes.detail("hookspan.worktree", root.and_then(|root| path::project(root).worktree));
     attributes.some_text(
         "cursor.composer_mode",

@@ -1,7 +1,7 @@
 //! Computes where a turn's time went, by a sweep over its leaf nodes.
 
 use crate::assemble::draft::{Node, Tree, What};
-use crate::assemble::tool_span::{hook_ms, wait_ms};
+use crate::assemble::tool_span::{hook_part, wait_ms};
 use crate::model::summary::Parts;
 use crate::model::time::Timestamp;
 use crate::model::time::nanos;
@@ -73,7 +73,8 @@ pub(crate) fn sweep_nodes(tree: &Tree<'_>, start: Timestamp, end: Timestamp) -> 
                     leaf(from, until, kind);
                     if let Some(wait) = wait_ms(call) {
                         let from = node.start.plus(-nanos(wait));
-                        let asked = from.plus(hook_ms(call).map_or(0, nanos)).min(node.start);
+                        let asked =
+                            from.plus(hook_part(call, wait).map_or(0, nanos)).min(node.start);
                         leaf(from, asked, HOOKS);
                         leaf(asked, node.start, WAIT);
                     }

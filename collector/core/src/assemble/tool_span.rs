@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::assemble::attributes::{Attributes, content};
-use crate::correlate::fact::Fact;
+use crate::correlate::fact::{Fact, Roots};
 use crate::correlate::tool_call::{Call, tool_facts};
 use crate::model::content::{EDIT_CHANGES, Field};
 use crate::model::event::EventKind;
@@ -61,7 +61,8 @@ pub(crate) fn describe(
     attributes.int("hookspan.clock_step_ms", call.clock_step().map(|ns| ns / MS));
     attributes.int("hookspan.edit.lines_added", edits.map(|edits| edits.added));
     attributes.int("hookspan.edit.lines_removed", edits.map(|edits| edits.removed));
-    attributes.double("hookspan.hook_ms", hook_ms(call));
+    let wait = wait_ms(call);
+    attributes.double("hookspan.hook_ms", wait.and_then(|wait| hook_part(call, wait)));
     let mut hooks: Vec<SmolStr> =
         call.hooks().map(|fact| SmolStr::new_static(hook_name(&fact.kind))).collect();
     hooks.sort();
@@ -72,7 +73,7 @@ pub(crate) fn describe(
     attributes.text("hookspan.tool.outcome", outcome);
     attributes.some_text("hookspan.tool.match", call.strength.as_str());
     attributes.int("hookspan.tool.output_bytes", bytes(call.find(|tool| tool.output_bytes)));
-    attributes.double("hookspan.wait_ms", wait_ms(call));
+    attributes.double("hookspan.wait_ms", wait);
     match class {
         ToolClass::Shell => process(call, attributes),
         ToolClass::Mcp => server(call, attributes),
@@ -105,10 +106,9 @@ fn asks_nobody(call: &Call<'_>) -> bool {
     matches!(call.class(), ToolClass::Read | ToolClass::Search)
 }
 
-/// The part of [`wait_ms`] in which only hooks can have run: between the opening hooks of both layers, and between the
-/// closing hooks. If the call needs no approval, this is all of [`wait_ms`]. `None` if the hooks do not tell.
-pub(crate) fn hook_ms(call: &Call<'_>) -> Option<f64> {
-    let wait = wait_ms(call)?;
+/// The part of `wait`, which is [`wait_ms`], in which only hooks can have run: between the opening hooks of both layers,
+/// and between the closing hooks. If the call needs no approval, this is all of it. `None` if the hooks do not tell.
+pub(crate) fn hook_part(call: &Call<'_>, wait: f64) -> Option<f64> {
     if asks_nobody(call) {
         return Some(wait);
     }
@@ -156,8 +156,12 @@ fn class_attributes(call: &Call<'_>, class: ToolClass, attributes: &mut Attribut
 }
 
 /// The root that contains a call's file, if the project's folder does not contain it: another root, or a worktree.
-pub(crate) fn own_root(call: &Call<'_>, project: Option<&Arc<str>>) -> Option<Arc<str>> {
-    let root = call.hooks().find_map(|fact| fact.root.as_ref())?;
+pub(crate) fn own_root(
+    call: &Call<'_>,
+    roots: &Roots,
+    project: Option<&Arc<str>>,
+) -> Option<Arc<str>> {
+    let root = call.hooks().find_map(|fact| roots.of(fact))?;
     if project == Some(root) {
         return None;
     }

@@ -7,7 +7,7 @@ use crate::correlate::call_home::{Homes, call_id, note_home};
 use crate::correlate::delegation::Delegation;
 use crate::correlate::delegation_match::{Names, tells};
 use crate::correlate::event_time::Steady;
-use crate::correlate::fact::{Fact, insert};
+use crate::correlate::fact::{Fact, Roots, insert};
 use crate::correlate::said_at::{SaidAt, latest, note_first};
 use crate::correlate::sealed_turns::{Reload, SealedTurns};
 use crate::correlate::tool_call::tool_facts;
@@ -36,6 +36,8 @@ pub(crate) struct Conversation {
     versions: Vec<SaidAt>,
     /// `transcript_path`; the latest wins.
     transcript: Option<SaidAt>,
+    /// Roots of its facts.
+    pub(crate) roots: Roots,
     /// Facts that name their generation.
     pub(crate) explicit: BTreeMap<Arc<str>, Vec<Fact>>,
     /// Loose facts: they name no generation and belong to the open turn.
@@ -136,6 +138,7 @@ impl Conversation {
             workspace: None,
             versions: Vec::new(),
             transcript: None,
+            roots: Roots::default(),
             explicit: BTreeMap::new(),
             loose: Vec::new(),
             session: Vec::new(),

@@ -20,20 +20,49 @@ pub(crate) struct Fact {
     pub(crate) damaged: bool,
     /// Index among several facts of one hook; 0 for a single fact.
     part: u8,
+    /// Place of its [root](crate::model::event::About::root) in [`Roots`]; 0 without a root.
+    root: u8,
     /// Model label as sent.
     pub(crate) model: Option<Arc<str>>,
     pub(crate) labels: Option<Box<Labels>>,
-    /// [`crate::model::event::About::root`].
-    pub(crate) root: Option<Arc<str>>,
     pub(crate) kind: EventKind,
+}
+
+/// The roots that the facts of a conversation name. A fact holds only a place in this list: facts use most of the fold's
+/// memory, and the roots of a conversation hardly differ.
+#[derive(Debug, Default)]
+pub(crate) struct Roots(Vec<Arc<str>>);
+
+impl Roots {
+    /// The place of a root. 0 without a root, and for a root beyond the first 255.
+    pub(crate) fn place(&mut self, root: Option<&Arc<str>>) -> u8 {
+        let Some(root) = root else { return 0 };
+        let same = |known: &Arc<str>| Arc::ptr_eq(known, root) || known == root;
+        let place = self.0.iter().position(same).unwrap_or(self.0.len());
+        let Ok(number) = u8::try_from(place + 1) else { return 0 };
+        if place == self.0.len() {
+            self.0.push(root.clone());
+        }
+        number
+    }
+
+    /// The root of a fact.
+    pub(crate) fn of(&self, fact: &Fact) -> Option<&Arc<str>> {
+        self.0.get(usize::from(fact.root).checked_sub(1)?)
+    }
 }
 
 impl Fact {
     /// The fact of an event that happened `at`.
     pub(crate) fn new(event: Event, at: Timestamp) -> Self {
         let Event { at: wall, boottime_ns, seq, damaged, about, kind, .. } = event;
-        let About { model, labels, root, .. } = about;
-        Self { at, wall, boottime_ns, seq, damaged, part: 0, model, labels, root, kind }
+        let About { model, labels, .. } = about;
+        Self { at, wall, boottime_ns, seq, damaged, part: 0, root: 0, model, labels, kind }
+    }
+
+    /// The fact with its root, see [`Roots::place`].
+    pub(crate) fn in_root(self, root: u8) -> Self {
+        Self { root, ..self }
     }
 
     /// The facts of an event that describes several calls.

@@ -52,9 +52,9 @@ impl<'a> Call<'a> {
     /// The duration that the call's hooks report. If the agent called an MCP tool through another tool, the duration in
     /// the MCP tool's own hook is preferred.
     pub(crate) fn duration_ms(&self) -> Option<f64> {
-        let is_wrapped = self.find(|tool| tool.more()?.wrapped.then_some(())).is_some();
-        let inner = self.after.filter(|_| is_wrapped).and_then(|fact| tool_facts(&fact.kind));
-        inner.and_then(|tool| tool.duration_ms).or_else(|| self.find(|tool| tool.duration_ms))
+        let is_wrapped = || self.find(|tool| tool.more()?.wrapped.then_some(())).is_some();
+        let inner = Self::measured(self.after).filter(|_| is_wrapped());
+        inner.or_else(|| self.find(|tool| tool.duration_ms))
     }
 
     /// The duration that a hook of a call reports.

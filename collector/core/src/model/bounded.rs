@@ -10,7 +10,11 @@ pub(crate) fn cut(mut text: String, max: usize) -> String {
 }
 
 /// Cuts on a character boundary.
+#[inline]
 pub(crate) fn cut_str(text: &str, max: usize) -> &str {
+    if text.len() <= max {
+        return text;
+    }
     let boundary = (0..=max.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
     boundary.and_then(|at| text.get(..at)).unwrap_or_default()
 }

@@ -103,13 +103,21 @@ pub struct About {
     /// Folder of the project in its plain spelling (see [`crate::path`]): the first of `workspace_roots`, else the
     /// `cwd` of other hosts. If that folder is a worktree, its repository's folder.
     pub workspace: Option<Arc<str>>,
-    /// The workspace root that contains the file of this hook, else the first root. If that root is a worktree, the
-    /// worktree itself.
-    pub root: Option<Arc<str>>,
+    /// The workspace root, if it is not `workspace`, see [`Self::root`].
+    pub(crate) own_root: Option<Arc<str>>,
     /// `transcript_path`.
     pub transcript_path: Option<Arc<str>>,
     /// The first root is on another machine. A folder of the same name on this machine is a different folder.
     pub remote: bool,
+}
+
+impl About {
+    /// The workspace root that contains the file of this hook, else the first root. If that root is a worktree, the
+    /// worktree itself.
+    #[must_use]
+    pub fn root(&self) -> Option<&Arc<str>> {
+        self.own_root.as_ref().or(self.workspace.as_ref())
+    }
 }
 
 /// Facts about the model that only some events have.

@@ -5,6 +5,7 @@
 //! span: `SHA-256(enc("hookspan.span.v1", conversation, generation, kind, key))[0..8]`. All zero becomes last byte 1.
 
 use core::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -34,12 +35,52 @@ impl SpanId {
     }
 }
 
+/// Derives ids like [`SpanId::derive`] for many spans of one turn. Their common beginning is hashed once.
+#[derive(Debug, Default)]
+pub(crate) struct SpanIds {
+    /// The conversation and generation of the last span, and the hash of everything up to them.
+    last: Option<(Arc<str>, Arc<str>, Sha256)>,
+}
+
+impl SpanIds {
+    pub(crate) fn derive(
+        &mut self,
+        conversation: &Arc<str>,
+        generation: &Arc<str>,
+        kind: &str,
+        key: &str,
+    ) -> SpanId {
+        let same = |one: &Arc<str>, other: &Arc<str>| Arc::ptr_eq(one, other) || one == other;
+        let known =
+            self.last.as_ref().filter(|(c, g, _)| same(c, conversation) && same(g, generation));
+        let mut hash = match known {
+            Some((_, _, hash)) => hash.clone(),
+            None => {
+                let mut hash = Sha256::new();
+                add(&mut hash, &["hookspan.span.v1", conversation, generation]);
+                self.last = Some((conversation.clone(), generation.clone(), hash.clone()));
+                hash
+            }
+        };
+        add(&mut hash, &[kind, key]);
+        SpanId(nonzero(beginning(hash)))
+    }
+}
+
 fn first<const N: usize>(parts: &[&str]) -> [u8; N] {
     let mut hash = Sha256::new();
+    add(&mut hash, parts);
+    beginning(hash)
+}
+
+fn add(hash: &mut Sha256, parts: &[&str]) {
     for part in parts {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
+}
+
+fn beginning<const N: usize>(hash: Sha256) -> [u8; N] {
     let digest = hash.finalize();
     core::array::from_fn(|i| digest[i])
 }
@@ -99,6 +140,22 @@ mod tests {
         assert_eq!(span("g1", "tool", "call_a\nfc_b"), "9ad88d9741129822");
         assert_eq!(span("", "session", "0"), "668f0ce46f0afc83");
         assert_eq!(span("g1", "thought", "~0a034dc9c0d0d4fa#0"), "9c1cef41c64bbbc5");
+    }
+
+    #[test]
+    fn ids_of_one_turn_are_those_of_single_spans() {
+        let mut ids = SpanIds::default();
+        let long = "x".repeat(200);
+        for conversation in ["c1", "c2", "", &long] {
+            for generation in ["g1", "", &long] {
+                for (kind, key) in [("tool", "call_a\nfc_b"), ("thought", ""), ("tool", &long)] {
+                    assert_eq!(
+                        ids.derive(&conversation.into(), &generation.into(), kind, key),
+                        SpanId::derive(conversation, generation, kind, key)
+                    );
+                }
+            }
+        }
     }
 
     #[test]

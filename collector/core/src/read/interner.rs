@@ -25,7 +25,8 @@ pub(crate) struct Words {
 /// A root in its plain spelling.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
-    pub(crate) root: Arc<str>,
+    /// `None` if it is the folder of the project. Every hook copies this, so one reference less counts.
+    pub(crate) root: Option<Arc<str>>,
     /// Folder of the project that it belongs to.
     pub(crate) project: Arc<str>,
     /// Whether it lies on another machine.
@@ -50,6 +51,7 @@ impl Words {
             whole if whole.len() == root.len() => root.clone(),
             folder => self.get(folder),
         };
+        let root = Some(root).filter(|root| !Arc::ptr_eq(root, &project));
         let root = Root { root, project, remote: path::is_remote(sent) };
         if !self.once && sent.len() <= LONGEST {
             self.last = Some((sent.into(), root.clone()));
@@ -62,7 +64,8 @@ impl Words {
             return text.into();
         }
         if self.slots.is_empty() {
-            self.slots = vec![None; SLOTS];
+            // Unlike `vec![None; SLOTS]`, this compiles to one store for each slot.
+            self.slots.resize_with(SLOTS, || None);
         }
         let slot = &mut self.slots[slot(text.as_bytes())];
         match slot {

@@ -271,7 +271,7 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
     let root = root.as_deref().or(hook.context.project_dir.as_deref());
     let known = root.map(|root| words.root(root));
     let (root, project, remote) = match known {
-        Some(Root { root, project, remote }) => (Some(root), Some(project), remote),
+        Some(Root { root, project, remote }) => (root, Some(project), remote),
         None => (None, None, false),
     };
     let own = roots.zip(file).and_then(|(roots, file)| root_of(roots, file, words));
@@ -284,8 +284,11 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
         model: model.map(|text| words.get(cut_str(&text, 128))),
         labels: (id.is_some() || params.is_some()).then(|| Box::new(Labels { id, params })),
         cursor_version: fields.said("cursor_version").map(|text| words.get(cut_str(&text, 64))),
+        own_root: match own {
+            Some(own) => Some(own).filter(|own| Some(own) != project.as_ref()),
+            None => root,
+        },
         workspace: project,
-        root: own.or(root),
         transcript_path: transcript.map(|text| words.get(cut_str(text, 4_096))),
         remote,
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use memchr::memmem;
+use smol_str::ToSmolStr as _;
 
 use crate::model::bounded::{ID_BYTES, cut, cut_str};
 use crate::model::fingerprint::{ContentKey, digest, mix};
@@ -189,13 +190,16 @@ impl ToolFacts {
         let path = fields.first(&["file_path", "file"]).and_then(text).unwrap_or_default();
         let edits = fields.raw("edits").map(edits).or_else(|| changes(fields));
         // The content is part of the key: reading a file again after a change is another call, however soon it comes.
-        let held = fields.raw("content").map(|content| new_text(content.get()).to_string());
-        let key = [tool, &path].into_iter().chain(held.as_deref());
+        let held = fields.raw("content").map(|content| new_text(content.get()).to_smolstr());
+        let fallback = match &held {
+            Some(held) => ContentKey::of(&[tool, &path, held]),
+            None => ContentKey::of(&[tool, &path]),
+        };
         let mut facts = Self {
             tool: words.get(tool),
             class: ToolClass::of(tool),
             content: path_content(&path),
-            fallback: ContentKey::of(&key.collect::<Vec<_>>()),
+            fallback,
             more: ToolMore { edits, ..ToolMore::default() }.boxed(),
             ..Self::default()
         };
@@ -363,8 +367,8 @@ fn tells_failure(fields: &Fields<'_>, tool: &str) -> bool {
     let flags = fields.flag("is_error") == Some(true) || fields.flag("success") == Some(false);
     let signal = fields.said("signal").is_some();
     // A fetched page is someone else's document, not the tool's own message.
-    let is_page = tool.to_ascii_lowercase().contains("fetch");
-    let error = fields.raw("error").filter(|_| !is_page).is_some_and(|error| match text(error) {
+    let is_page = || tool.to_ascii_lowercase().contains("fetch");
+    let error = fields.raw("error").filter(|_| !is_page()).is_some_and(|error| match text(error) {
         Some(text) => !text.trim().is_empty(),
         None => error.get().starts_with('{') && error.get() != "{}",
     });
@@ -401,7 +405,27 @@ impl ToolFacts {
 impl ToolMore {
     /// `None` if there are no facts.
     fn boxed(self) -> Option<Box<Self>> {
-        (self != Self::default()).then(|| Box::new(self))
+        // Every hook of a call comes here, and most have none of these facts.
+        let is_empty = matches!(
+            self,
+            Self {
+                executable: None,
+                sandbox: None,
+                timeout_ms: None,
+                exit_code: None,
+                commit: None,
+                tests: None,
+                pull_request: None,
+                wrapped: false,
+                background: None,
+                failure: None,
+                edits: None,
+                output_mode: None,
+                server: None,
+                delegate: None,
+            }
+        );
+        (!is_empty).then(|| Box::new(self))
     }
 }
 

@@ -137,8 +137,9 @@ impl Sessions {
             return;
         }
         // The state of a repository alone does not create a session. Otherwise a deleted session could come back.
-        let is_known = self.conversations.contains_key(&event.conversation);
-        if matches!(event.kind, EventKind::Repository(_)) && !is_known {
+        if matches!(event.kind, EventKind::Repository(_))
+            && !self.conversations.contains_key(&event.conversation)
+        {
             return;
         }
         self.kinship.note_event();
@@ -151,20 +152,19 @@ impl Sessions {
     }
 
     fn file(&mut self, event: Event) {
-        let id = event.conversation.clone();
-        let conversation = match self.conversations.get_mut(&id) {
+        let conversation = match self.conversations.get_mut(&event.conversation) {
             Some(conversation) => conversation,
             None => {
+                let id = event.conversation.clone();
                 self.kinship.note_new(&id);
                 let new = || Conversation::new(id.clone(), event.host);
                 self.conversations.entry(id.clone()).or_insert_with(new)
             }
         };
-        let id = conversation.id.clone();
         conversation.meet(event.host);
         let before = conversation.kin_facts();
         if !std::mem::replace(&mut conversation.touched, true) {
-            self.touched.push(id.clone());
+            self.touched.push(conversation.id.clone());
         }
         if let EventKind::Evidence(evidence) = event.kind {
             conversation.consider(event.seq, *evidence);
@@ -181,16 +181,18 @@ impl Sessions {
         conversation.describe((at, event.seq), event.host, &event.about);
         self.newest = self.newest.max(at);
         let generation = event.generation.clone();
+        let root = conversation.roots.place(event.about.root());
         if matches!(event.kind, EventKind::ToolBatch(_)) {
             for fact in Fact::all(event, at) {
-                self.room.held += conversation.add(&generation, fact);
+                self.room.held += conversation.add(&generation, fact.in_root(root));
             }
         } else {
-            self.room.held += conversation.add(&generation, Fact::new(event, at));
+            let fact = Fact::new(event, at).in_root(root);
+            self.room.held += conversation.add(&generation, fact);
         }
         let decides = decides || thought.is_some_and(|at| conversation.ends_delegation(at));
         let after = conversation.kin_facts();
-        self.kinship.note_facts(&id, &before, &after, decides);
+        self.kinship.note_facts(&conversation.id, &before, &after, decides);
     }
 
     /// Lets time pass. Its effects carry the time of the deadline and not `now`, so a late call changes nothing.

@@ -86,6 +86,10 @@ fn whole(fact: &Fact, tool: &ToolFacts, equals: &[usize], calls: &[Call<'_>]) ->
     let equal_text = |at: &&usize| text(at) == Some(true);
     let no_text = |at: &&usize| text(at).is_none();
     let free = || equals.iter().filter(free);
+    if tool.duration_ms.is_none() && edits(tool).is_none() {
+        // Only the order can speak for a call.
+        return free().find(opened).copied();
+    }
     let found = free().filter(overlaps).find(equal_length);
     let found = found.or_else(|| free().filter(opened).find(equal_text));
     let found = found.or_else(|| free().filter(opened).find(no_text));
