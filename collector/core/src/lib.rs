@@ -41,5 +41,5 @@ pub use model::span::{
 };
 pub use model::summary::{Parts, SessionParts, SessionState, SessionSummary, Tokens, TurnSummary};
 pub use model::time::Timestamp;
-pub use read::reader::{Reader, normalise};
+pub use read::reader::{Reader, normalise, workspace_roots};
 pub use sessions::{Replay, Sessions};

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender};
+use hookspan_core::repository::{MAX_COMMITS, RepositoryState};
 use hookspan_core::{Hook, HookSource};
 use sha2::{Digest as _, Sha256};
 
@@ -58,7 +59,17 @@ pub(crate) fn spawn(looks: Receiver<Look>, inputs: Door) -> std::io::Result<()> 
 #[must_use]
 pub(crate) fn answer(look: &Look, preparer: &mut Preparer) -> Option<Arrival> {
     let since = look.since.map(|at| at.0.div_euclid(1_000_000_000));
-    let state = repository::look(Path::new(&*look.folder), since)?;
+    let mut state = repository::look(Path::new(&*look.folder), since).unwrap_or_default();
+    for root in &look.others {
+        // Their first commit is not known, so commits of the second in which the turn began are left out.
+        let made = repository::commits(Path::new(root), since? + 1);
+        let new = made.into_iter().filter(|commit| !state.commits.contains(commit));
+        let new: Vec<_> = new.take(MAX_COMMITS.saturating_sub(state.commits.len())).collect();
+        state.commits.extend(new);
+    }
+    if state == RepositoryState::default() {
+        return None;
+    }
     let body = state.to_body(&look.occasion);
     let digest = Sha256::digest(&body);
     let hook = Hook {

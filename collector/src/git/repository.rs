@@ -28,18 +28,17 @@ const LONGEST_NAME: usize = 256;
 /// The state of the repository that contains `folder`. If `since` (in seconds) is given, with the commits that its
 /// reflog lists from then on. `None` if there is no repository, or if it may not be read.
 pub(super) fn look(folder: &Path, since: Option<i64>) -> Option<RepositoryState> {
-    let straight = |part: Component<'_>| {
-        matches!(part, Component::Prefix(_) | Component::RootDir | Component::Normal(_))
-    };
-    if !folder.is_absolute() || !folder.components().all(straight) {
-        return None;
-    }
     let place = find(folder)?;
     let (branch, commit) = place.head();
     let commits = since.map(|since| place.commits(since)).unwrap_or_default();
     let url = place.remote().as_deref().and_then(address).map(Arc::from);
     let state = RepositoryState { url, branch, commit, commits };
     (state != RepositoryState::default()).then_some(state)
+}
+
+/// The commits that the reflog of the repository that contains `folder` lists from `since` (in seconds) on.
+pub(super) fn commits(folder: &Path, since: i64) -> Vec<Arc<str>> {
+    find(folder).map(|place| place.commits(since)).unwrap_or_default()
 }
 
 /// Where the files of a repository are.
@@ -52,6 +51,12 @@ struct Place {
 }
 
 fn find(folder: &Path) -> Option<Place> {
+    let straight = |part: Component<'_>| {
+        matches!(part, Component::Prefix(_) | Component::RootDir | Component::Normal(_))
+    };
+    if !folder.is_absolute() || !folder.components().all(straight) {
+        return None;
+    }
     for folder in folder.ancestors().take(MOST_FOLDERS) {
         let entry = folder.join(".git");
         let Ok(found) = entry.symlink_metadata() else { continue };
@@ -91,6 +96,9 @@ fn elsewhere(folder: &Path, entry: &Path) -> Option<Place> {
 impl Place {
     /// Branch and commit, as far as they can be read.
     fn head(&self) -> (Option<Arc<str>>, Option<Arc<str>>) {
+        if self.stores_refs_elsewhere() {
+            return (None, None);
+        }
         let Some(head) = line(&self.own.join("HEAD")) else { return (None, None) };
         let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
             return (None, reflog::is_commit(&head).then(|| head.into()));
@@ -112,7 +120,18 @@ impl Place {
         reflog::is_commit(commit).then(|| commit.to_owned())
     }
 
+    /// Whether `extensions.refStorage` names anything but files: a reftable, or another folder. HEAD, refs and reflog
+    /// in the usual places are then stubs, or left over from before.
+    fn stores_refs_elsewhere(&self) -> bool {
+        let config = text_of(&self.common.join("config"), CONFIG).unwrap_or_default();
+        let form = value(&config, |head| head.eq_ignore_ascii_case("extensions"), "refstorage");
+        form.is_some_and(|form| form != "files")
+    }
+
     fn commits(&self, since: i64) -> Vec<Arc<str>> {
+        if self.stores_refs_elsewhere() {
+            return Vec::new();
+        }
         let log = inside(&self.own, "logs/HEAD").and_then(|path| read_tail(&path, REFLOG).ok()?);
         let log = log.filter(|log| is_ours(&log.metadata));
         log.map(|log| reflog::commits(&log.bytes, since)).unwrap_or_default()

@@ -117,6 +117,24 @@ fn packed_refs_detached_heads_and_new_branches() {
 }
 
 #[test]
+fn refs_that_are_stored_elsewhere_are_unknown_and_not_those_left_over() {
+    let folder = Folder::new();
+    for form in ["reftable", "reftable:///srv/refs", "files:///srv/refs"] {
+        folder.repository("r");
+        let log = format!("{} {} a <a@b.example> 100 +0000\tcommit: x\n", id('a'), id('b'));
+        folder.write("r/.git/logs/HEAD", &log);
+        let config = fs::read_to_string(folder.at("r/.git/config")).unwrap();
+        folder.write("r/.git/config", &format!("{config}[Extensions]\n\trefStorage = {form}\n"));
+        let state = folder.look("r").unwrap();
+        assert_eq!((branch(&state), state.commit.as_deref()), (None, None), "{form}");
+        assert_eq!(state.commits, [""; 0].map(Arc::from), "{form}");
+        assert_eq!(state.url.as_deref(), Some("https://git.example/o/r"));
+        folder.write("r/.git/config", &format!("{config}[extensions]\n\trefstorage = files\n"));
+        assert_eq!(branch(&folder.look("r").unwrap()), Some("main"));
+    }
+}
+
+#[test]
 fn what_git_itself_makes_is_read_as_git_reads_it() {
     let folder = Folder::new();
     fs::create_dir_all(folder.at("r")).unwrap();
@@ -306,6 +324,44 @@ fn a_turn_tells_where_it_began_and_ended_and_a_rebuild_looks_at_nothing() {
     let horizon = Horizon::End(clock::now());
     world.engine.take(Batch { horizon, ..Batch::default() }).unwrap();
     assert_eq!(world.turns().remove(0), turn);
+}
+
+/// A turn in three roots: one without a repository, one where a commit is made in the second of the prompt and another
+/// one later, and a folder of the first root's repository.
+#[test]
+fn commits_in_other_roots_are_of_the_turn_and_its_branch_stays_that_of_the_first() {
+    let mut world = World::new();
+    world.folder.repository("lib");
+    fs::create_dir_all(world.folder.at("shop/docs")).unwrap();
+    fs::create_dir_all(world.folder.at("plain")).unwrap();
+    let roots = ["shop", "lib", "plain", "shop/docs"].map(|name| world.folder.at(name));
+    let own = |more: serde_json::Value| {
+        let mut own = json!({"workspace_roots": roots});
+        own.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        own
+    };
+    let now = clock::now();
+    let seconds = now.0 / 1_000_000_000 - 3;
+    let began = Timestamp(seconds * 1_000_000_000 + 500_000_000);
+    let read = json!({"file_path": world.folder.at("lib/a.rs"), "tool_name": "Read",
+                      "tool_input": {"file_path": world.folder.at("lib/a.rs")}, "tool_use_id": "r"});
+    world.hook(began, "beforeSubmitPrompt", &own(json!({"prompt": "go"})));
+    world.hook(began.plus(1_000_000), "preToolUse", &own(read));
+    world.answer();
+    let line = |from: char, to: char, at: i64| {
+        format!("{} {} a <a@b.example> {at} +0000\tcommit: x\n", id(from), id(to))
+    };
+    let log = line('a', 'b', seconds) + &line('b', 'c', seconds + 1);
+    world.folder.write("lib/.git/logs/HEAD", &log);
+    world.folder.write("lib/.git/HEAD", "ref: refs/heads/other\n");
+    world.folder.write("shop/.git/logs/HEAD", &line('a', 'd', seconds + 2));
+    world.folder.write("shop/.git/refs/heads/main", &id('d'));
+    world.hook(began.plus(2_000_000_000), "stop", &own(json!({"status": "completed"})));
+    world.answer();
+    let seen = world.turns().remove(0).repository.unwrap();
+    assert_eq!(seen.commits, [id('d').into(), id('c').into()]);
+    assert_eq!((seen.branch.as_deref(), seen.commit), (Some("main"), Some(id('d').into())));
+    assert_eq!(seen.from_branch.as_deref(), Some("main"));
 }
 
 #[test]

@@ -13,6 +13,8 @@ use crate::store::write::Arrival;
 
 /// Maximum number of remembered conversations.
 const MOST: usize = 1_024;
+/// Maximum number of roots besides the first that are looked at.
+const OTHERS_MAX: usize = 7;
 /// A hook older than 10 s causes no look, because the present state of the repository tells nothing about the time of
 /// the hook.
 const FRESH_NS: i64 = 10_000_000_000;
@@ -24,8 +26,10 @@ const STRAGGLER_NS: i64 = 2_000_000_000;
 pub(crate) struct Look {
     /// The hook that is the reason.
     pub(crate) occasion: Occasion,
-    /// The workspace.
+    /// The workspace: its first root.
     pub(crate) folder: Arc<str>,
+    /// Its other roots, from which only commits are wanted.
+    pub(crate) others: Vec<String>,
     /// Commits from this time on are wanted.
     pub(crate) since: Option<Timestamp>,
 }
@@ -61,7 +65,7 @@ impl Watch {
             let hook = &arrival.hook;
             hook.source == HookSource::Shim && now.since(hook.observed_at) < FRESH_NS
         });
-        fresh.filter_map(|arrival| arrival.event.as_ref()).filter_map(|e| self.reason(e)).collect()
+        fresh.filter_map(|arrival| self.reason(arrival.event.as_ref()?, &arrival.roots)).collect()
     }
 
     /// Hands looks to the thread. Returns a counter for those that were dropped because too many are waiting.
@@ -70,7 +74,7 @@ impl Watch {
         Some((SKIPPED, skipped.count() as u64)).filter(|(_, count)| *count > 0)
     }
 
-    fn reason(&mut self, event: &Event) -> Option<Look> {
+    fn reason(&mut self, event: &Event, roots: &[String]) -> Option<Look> {
         use EventKind as K;
         let is_root = matches!(
             event.kind,
@@ -98,12 +102,15 @@ impl Watch {
             self.conversations.insert(event.conversation.clone(), Turn::default());
         }
         let turn = self.conversations.get_mut(&event.conversation)?;
-        if let Some(root) = &event.about.root {
+        // A hook about a file names the root of that file, which may be another one.
+        if let Some(root) = event.about.root()
+            && (is_root || turn.folder.is_none())
+        {
             turn.folder = Some(root.clone());
         }
         match event.kind {
             K::SessionStart { .. } => None,
-            K::Stop(_) | K::SessionEnd(_) => turn.end(event),
+            K::Stop(_) | K::SessionEnd(_) => turn.end(event, roots),
             _ => turn.begin(event),
         }
     }
@@ -126,7 +133,7 @@ impl Turn {
         self.look(event, None)
     }
 
-    fn end(&mut self, event: &Event) -> Option<Look> {
+    fn end(&mut self, event: &Event, roots: &[String]) -> Option<Look> {
         let began = self.began.filter(|_| self.over.is_none())?;
         // The end of a session names no turn. It ends a turn that nothing else ended.
         let is_other = !event.generation.is_empty() && event.generation != self.generation;
@@ -134,7 +141,9 @@ impl Turn {
             return None;
         }
         self.over = Some(event.at);
-        self.look(event, Some(began))
+        let look = self.look(event, Some(began))?;
+        let others = roots.iter().filter(|root| ***root != *look.folder).take(OTHERS_MAX);
+        Some(Look { others: others.cloned().collect(), ..look })
     }
 
     fn look(&self, event: &Event, since: Option<Timestamp>) -> Option<Look> {
@@ -144,6 +153,6 @@ impl Turn {
             at: event.at,
             boottime_ns: event.boottime_ns.map(std::num::NonZeroU64::get),
         };
-        Some(Look { occasion, folder: self.folder.clone()?, since })
+        Some(Look { occasion, folder: self.folder.clone()?, others: Vec::new(), since })
     }
 }

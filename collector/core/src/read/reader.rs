@@ -294,6 +294,18 @@ fn about(hook: &Hook, fields: &Fields<'_>, file: Option<&str>, words: &mut Words
     }
 }
 
+/// The workspace roots that a hook names, in their plain spelling and without those on other machines. Empty if the body
+/// cannot be read.
+#[must_use]
+pub fn workspace_roots(hook: &Hook) -> Vec<String> {
+    let body = decode(&hook.body);
+    let fields = Fields::parse(&body);
+    let roots = fields.as_ref().and_then(|fields| fields.raw("workspace_roots"));
+    let roots = roots.map(array).unwrap_or_default().into_iter().take(MAX_ROOTS).filter_map(text);
+    let here = roots.filter(|root| !root.is_empty() && !path::is_remote(root));
+    here.map(|root| path::plain(&root).into_owned()).collect()
+}
+
 /// Of several roots, the first one that contains `file`.
 fn root_of(roots: Raw<'_>, file: &str, words: &mut Words) -> Option<Arc<str>> {
     // Usually there is only one root, and no list is needed.

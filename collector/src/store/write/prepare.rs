@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hookspan_core::content::Content;
-use hookspan_core::{Event, EventKind, Hook, Reader};
+use hookspan_core::{Event, EventKind, Hook, Reader, workspace_roots};
 use hookspan_view::subject::{self, subject_field};
 
 use crate::store::codec::{self, Packed, Packer};
@@ -28,6 +28,8 @@ pub struct Arrival {
     pub body: Stored,
     /// The parsed event, until the fold takes it.
     pub event: Option<Event>,
+    /// All workspace roots, of a hook that ends a turn or a session.
+    pub roots: Vec<String>,
     /// The part of the event that the raw log stores.
     pub reading: Reading,
 }
@@ -79,12 +81,15 @@ impl Preparer {
     pub fn add(&mut self, id: [u8; 16], flags: u8, mut hook: Hook) {
         let (event, content) = self.reader.read_with(&hook, subject_field);
         let reading = Reading::of(&event, content.as_ref());
+        let ends = matches!(event.kind, EventKind::Stop(_) | EventKind::SessionEnd(_));
+        let roots = if ends { workspace_roots(&hook) } else { Vec::new() };
         let body = std::mem::take(&mut hook.body);
         let place = self.arrivals.len();
         let (len, xxh64) = (body.len() as u64, codec::checksum(&body));
         let stored = Stored { pack: Arc::clone(&self.nothing), start: 0, len, xxh64 };
         let conversation = Arc::clone(&reading.conversation);
-        self.arrivals.push(Arrival { id, flags, hook, body: stored, event: Some(event), reading });
+        let event = Some(event);
+        self.arrivals.push(Arrival { id, flags, hook, body: stored, event, roots, reading });
         if conversation.is_empty() || body.len() >= PACK_BYTES {
             // Without a conversation id the hook's session is unknown, so it is packed alone.
             self.seal(&body, &[place]);
