@@ -345,6 +345,41 @@ fn tokens_that_hosts_leave_out_are_unknown_and_cached_ones_count_once() {
 }
 
 #[test]
+fn an_answer_of_a_person_is_no_length_of_a_tool_anywhere() {
+    let world = World::new();
+    let stream = "collector/core/tests/streams/question-to-a-person.jsonl";
+    world.ok(&["import", project().join(stream).to_str().unwrap()]);
+    let lengths = |row: &Value| ["count", "total_us", "max_us"].map(|name| row[name].clone());
+    let asked = [json!(1), json!(null), json!(null)];
+    assert_eq!(lengths(&stats(&world, "tool")["AskQuestion"]), asked);
+    let all = stats(&world, "kind")["tools"].clone();
+    assert_eq!(
+        [&all["count"], &all["unknown"], &all["total_us"]],
+        [&json!(2), &json!(1), &json!(3_500)]
+    );
+    let collector = Collector::start(&world);
+    let session = only_session(&world)["id"].as_str().unwrap().to_owned();
+    // A word of the filter makes the collector read spans instead of sums.
+    // 2026-10-05, the day of the stream.
+    let from = 1_791_158_400_000_000_u64;
+    let period = format!("from_us={from}&to_us={}", from + 86_400_000_000 - 1);
+    for words in ["", "&kind=tools"] {
+        let answer = collector.get(&format!("latency?group=tool&{period}{words}")).unwrap();
+        let rows = answer["items"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == "AskQuestion").unwrap();
+        assert_eq!((&row["n"], &row["total_us"]), (&json!(1), &json!(null)), "{answer:#}");
+    }
+    let path = collector.get(&format!("sessions/{session}/critical-path")).unwrap();
+    let kinds = &path["by_kind"];
+    assert!(kinds["wait"].as_i64().unwrap() > 239_000_000, "{path:#}");
+    assert!(kinds["tools"].as_i64().unwrap() < 10_000, "{path:#}");
+    let shown = world.json(&["show", "last", "--json"]);
+    let parts = &shown["turns"][0]["parts_ns"];
+    assert!(parts["tools"].as_i64().unwrap_or(0) < 10_000_000, "{shown:#}");
+    assert!(parts["wait"].as_i64().unwrap() > 239_000_000_000, "{shown:#}");
+}
+
+#[test]
 fn a_turn_belongs_to_the_utc_day_it_began_in_whatever_the_time_zone() {
     let world = World::new().with_env("TZ", "America/New_York");
     // In New York the clocks go back at 06:00 UTC of 2026-11-01; and 23:59:30 UTC is another day in Europe.

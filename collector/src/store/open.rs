@@ -46,7 +46,7 @@ pub(crate) const SCHEMA_VERSION: i32 = MIGRATIONS.len() as i32;
 /// Version of the rules by which this program derives sessions and spans from hooks. Raise it if a change derives other
 /// rows from the same hooks. `status` and `doctor` then recognise a store that older rules derived. A migration that
 /// empties the derived tables need not raise it, because these tables are then derived again.
-pub(crate) const RULES: u32 = 3;
+pub(crate) const RULES: u32 = 4;
 
 /// `synchronous`: a commit waits until it is on the disk.
 pub(super) const FULL: i64 = 2;

@@ -73,6 +73,8 @@ pub mod flag {
     pub const LATE: u8 = 32;
     /// No hook reports the duration.
     pub const UNKNOWN_LENGTH: u8 = 64;
+    /// It asks a person: its length is the wait for the answer.
+    pub const ASKS_PERSON: u8 = 128;
 }
 
 /// How a line ended. The number is its code in the store's columns.
@@ -208,6 +210,18 @@ impl Line {
         Some(self.end?.since(self.start)).filter(|_| is_known)
     }
 
+    /// Time of work in nanoseconds, as [`Span::work_ns`].
+    #[must_use]
+    pub fn work_ns(&self) -> Option<i64> {
+        self.length_ns().filter(|_| !self.asks_person())
+    }
+
+    /// Whether it is a call that asks a person.
+    #[must_use]
+    pub fn asks_person(&self) -> bool {
+        self.flags & flag::ASKS_PERSON != 0
+    }
+
     /// The line of `span`. `detail` comes from the span's content and completes the label: a command, a query or a
     /// prompt.
     #[must_use]
@@ -246,6 +260,7 @@ fn flags(span: &Span) -> u8 {
         | bit(tentative, flag::TENTATIVE)
         | bit(span.attribute("hookspan.late").is_some(), flag::LATE)
         | bit(span.attribute("hookspan.duration_unknown").is_some(), flag::UNKNOWN_LENGTH)
+        | bit(span.asks_person(), flag::ASKS_PERSON)
 }
 
 /// Derived waiting time of a call in microseconds. Time in which only hooks can have run is not included.

@@ -190,7 +190,7 @@ fn used(lines: &[Line], turn: Option<SpanId>) -> (BTreeMap<String, ToolSum>, BTr
         let sum: &mut ToolSum = tools.entry(name.to_owned()).or_default();
         sum.calls += 1;
         sum.errors += u64::from(line.outcome == Outcome::Error);
-        match line.length_ns() {
+        match line.work_ns() {
             Some(ns) => sum.dur_us = Some(sum.dur_us.unwrap_or(0) + ns / 1_000),
             None => sum.unknown += 1,
         }

@@ -25,7 +25,7 @@ pub(super) struct CriticalPath {
     turn: String,
     start_us: i64,
     dur_us: i64,
-    /// Time on the path, by kind.
+    /// Time on the path, by kind; `wait` for a call that asks a person.
     by_kind: BTreeMap<&'static str, i64>,
     /// In the order of time. Each step begins where the previous one ends, and together they cover the whole turn.
     steps: Vec<Step>,
@@ -109,6 +109,10 @@ fn path(session: &str, lines: &[Line], turn: &Line) -> Vec<Step> {
     steps
 }
 
+fn kind(line: &Line) -> &'static str {
+    if line.asks_person() { "wait" } else { line.kind.as_str() }
+}
+
 struct Walk<'a> {
     session: &'a str,
     children: &'a BTreeMap<i64, Vec<&'a Line>>,
@@ -152,7 +156,7 @@ impl Walk<'_> {
         steps.push(Step {
             row: line.map(|line| line.row),
             id: line.map(|line| line.id.to_string()),
-            kind: line.map_or("other", |line| line.kind.as_str()),
+            kind: line.map_or("other", kind),
             label: line.map_or_else(|| "model time".to_owned(), |line| line.label.clone()),
             from_us,
             to_us,

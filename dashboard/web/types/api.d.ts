@@ -2478,7 +2478,7 @@ export interface components {
         };
         /** @description The path of one turn. */
         CriticalPath: {
-            /** @description Time on the path, by kind. */
+            /** @description Time on the path, by kind; `wait` for a call that asks a person. */
             by_kind: {
                 [key: string]: number;
             };

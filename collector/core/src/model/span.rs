@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use crate::model::id::{SpanId, TraceId};
 use crate::model::path;
 use crate::model::time::Timestamp;
+use crate::model::tool::ToolClass;
 
 /// A span as a whole value. A store inserts or replaces it by its derived id, so replays, duplicates and late halves
 /// need no special case. While the span runs, `end` is `None`.
@@ -61,6 +62,20 @@ impl Span {
     pub fn length_ns(&self) -> Option<i64> {
         let is_known = self.attribute("hookspan.duration_unknown").is_none();
         Some(self.end?.at.since(self.start)).filter(|_| is_known)
+    }
+
+    /// Whether it is a call that asks a person. Such a call runs until the answer.
+    #[must_use]
+    pub fn asks_person(&self) -> bool {
+        self.kind == SpanKind::Tool
+            && self.text("hookspan.tool.class") == Some(ToolClass::Question.as_str())
+    }
+
+    /// Time of work in nanoseconds. `None` as for [`Self::length_ns`], and if it asks a person: its length is the wait
+    /// for the answer.
+    #[must_use]
+    pub fn work_ns(&self) -> Option<i64> {
+        self.length_ns().filter(|_| !self.asks_person())
     }
 
     /// The value of an attribute.

@@ -125,11 +125,16 @@ pub(super) struct Rules<'a> {
     pub(super) is_sent: bool,
 }
 
+/// How long a person took to answer, if the call asked one.
+fn answer_ms(span: &Span) -> Option<f64> {
+    span.length_ns().filter(|_| span.asks_person()).map(|ns| ns as f64 / 1e6)
+}
+
 impl Series {
     /// Counts a settled span.
     pub(super) fn add(&mut self, span: &Span, rules: Rules<'_>) {
         let told = Told { span, rules };
-        if let Some(seconds) = span.length_ns().map(|ns| ns as f64 / 1e9) {
+        if let Some(seconds) = span.work_ns().map(|ns| ns as f64 / 1e9) {
             match span.kind {
                 SpanKind::Generation | SpanKind::Subagent | SpanKind::Response => {
                     let attributes = told.operation(true);
@@ -149,6 +154,8 @@ impl Series {
                 [("hookspan.hook_ms", Metric::HookDuration), ("hookspan.wait_ms", Metric::ToolWait)]
             {
                 if let Some(ms) = span.number(key) {
+                    let asked = answer_ms(span).filter(|_| metric == Metric::ToolWait);
+                    let ms = ms + asked.unwrap_or(0.0);
                     self.record(metric, told.wait(metric), ms / 1e3, told);
                 }
             }

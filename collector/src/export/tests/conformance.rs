@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 use hookspan_core::{
     Change, Config, Hook, HookSource, Reader, Sessions, Span, SpanId, Timestamp, content,
 };
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
-use opentelemetry_proto::tonic::metrics::v1::{Metric, metric::Data};
+use opentelemetry_proto::tonic::metrics::v1::{
+    ExponentialHistogramDataPoint, Metric, metric::Data,
+};
 use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
 use serde_json::Value as Json;
 
@@ -321,6 +324,34 @@ fn every_metric_of_all_streams_is_as_the_conventions_say() {
     for name in names {
         assert!(page.contains(&format!("| `{name}` |")), "docs/attributes.md lacks {name}");
     }
+}
+
+/// Sums of a histogram of `name` in seconds, by tool.
+fn seconds(request: &ExportMetricsServiceRequest, name: &str) -> BTreeMap<String, f64> {
+    let metrics = &request.resource_metrics[0].scope_metrics[0].metrics;
+    let found = metrics.iter().find(|metric| metric.name == name).unwrap();
+    let Some(Data::ExponentialHistogram(all)) = &found.data else { panic!("{found:?}") };
+    let tool = |point: &ExponentialHistogramDataPoint| {
+        let pair = point.attributes.iter().find(|pair| pair.key == "gen_ai.tool.name").unwrap();
+        match pair.value.as_ref().unwrap().value.as_ref().unwrap() {
+            Any::StringValue(text) => text.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    all.data_points.iter().map(|point| (tool(point), point.sum.unwrap())).collect()
+}
+
+#[test]
+fn an_answer_of_a_person_is_waiting_and_no_length_of_a_tool() {
+    let streams = streams();
+    let (_, hooks) = streams.iter().find(|(name, _)| name == "question-to-a-person").unwrap();
+    let encoding = encoding(Profile::Genai141Strict, ContentPolicy::Full);
+    let request = series::sample(&encoding, &fold(hooks));
+    let run = seconds(&request, "gen_ai.execute_tool.duration");
+    assert_eq!(run.keys().collect::<Vec<_>>(), ["Read"], "{run:?}");
+    let wait = seconds(&request, "hookspan.tool.wait");
+    assert!((wait["AskQuestion"] - 240.0).abs() < 0.001, "{wait:?}");
+    assert!(wait["Read"] < 0.1, "{wait:?}");
 }
 
 #[test]

@@ -180,10 +180,10 @@ fn spans(dimension: &str, filter: &LineFilter) -> String {
          WHERE true"
         }
     };
-    let length = rows::length_ns("s");
+    let work = rows::work_ns("s");
     let detail = if dimension == "model" { "s.detail" } else { "NULL" };
     format!(
-        "SELECT s.kind, s.class, s.tool, s.workspace, {detail}, {length} / 1000, s.error_type IS NOT NULL, s.start_ns,
+        "SELECT s.kind, s.class, s.tool, s.workspace, {detail}, {work} / 1000, s.error_type IS NOT NULL, s.start_ns,
                 coalesce(s.end_ns IS NOT NULL AND {MATCHES}
                 AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row), 0)
          FROM {tables} AND {SESSIONS}

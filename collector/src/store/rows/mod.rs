@@ -16,7 +16,7 @@ use hookspan_core::{
     End, EndReason, ErrorType, Parts, SessionState, SessionSummary, Span, SpanId, SpanKind, Status,
     Timestamp, Tokens, TraceId, TurnSummary, Value,
 };
-use hookspan_view::line::flag::UNKNOWN_LENGTH;
+use hookspan_view::line::flag::{ASKS_PERSON, UNKNOWN_LENGTH};
 use rusqlite::Row;
 use rusqlite::types::Type;
 
@@ -55,6 +55,12 @@ pub(crate) const TURN_TABLES: &str = "turn t JOIN name root ON root.id = t.root"
 /// end.
 pub(super) fn length_ns(of: &str) -> String {
     format!("iif({of}.flags & {UNKNOWN_LENGTH}, NULL, {of}.end_ns - {of}.start_ns)")
+}
+
+/// SQL for the time of work of a span in the table `of`, in nanoseconds. NULL as for [`length_ns`], and for a call that
+/// asks a person.
+pub(super) fn work_ns(of: &str) -> String {
+    format!("iif({of}.flags & {ASKS_PERSON}, NULL, {})", length_ns(of))
 }
 
 /// A span and its store row.

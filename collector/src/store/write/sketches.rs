@@ -100,7 +100,7 @@ impl Sketch {
 pub(super) struct Counted {
     day: i64,
     hour: i64,
-    /// `None` if its duration is unknown.
+    /// `None` if its duration is unknown, or is the wait for a person.
     us: Option<u64>,
     failed: bool,
     names: Vec<(&'static str, SmolStr)>,
@@ -124,7 +124,7 @@ impl Counted {
         Some(Self {
             day: span.start.0.div_euclid(DAY_NS),
             hour: span.start.0.div_euclid(HOUR_NS),
-            us: span.length_ns().map(|ns| u64::try_from(ns / 1_000).unwrap_or(0)),
+            us: span.work_ns().map(|ns| u64::try_from(ns / 1_000).unwrap_or(0)),
             failed: matches!(span.status, Status::Error { .. }),
             names,
             reached: Reached::of(span),

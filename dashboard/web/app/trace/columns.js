@@ -5,7 +5,7 @@
 /** Status codes. */
 export const OK = 0, ERROR = 1, OPEN = 2, UNKNOWN = 3;
 /** Flag bits. */
-export const INFERRED_START = 1, INFERRED_END = 2, TRUNCATED = 4, PAYLOAD = 8, TENTATIVE = 16, LATE = 32, UNKNOWN_LENGTH = 64;
+export const INFERRED_START = 1, INFERRED_END = 2, TRUNCATED = 4, PAYLOAD = 8, TENTATIVE = 16, LATE = 32, UNKNOWN_LENGTH = 64, ASKS_PERSON = 128;
 
 /** Columns that stay the same when a row moves. */
 const COPIED = /** @type {const} */ (["row", "start", "dur", "wait", "label", "kind", "status", "flags"]);

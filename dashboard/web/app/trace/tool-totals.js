@@ -1,11 +1,11 @@
 // Totals per tool over the calls of a trace.
 /** @import { ToolTotal, Trace } from "../../types/trace" */
-import { ERROR, UNKNOWN_LENGTH } from "./columns.js";
+import { ASKS_PERSON, ERROR, UNKNOWN_LENGTH } from "./columns.js";
 import { endOf, head } from "./rows.js";
 
 const CALLS = new Set(["tools", "shell", "mcp", "edits", "subagent"]);
 
-/** Totals per tool, most time first. Time is null where no length is known. @param {Trace} trace @param {number} now */
+/** Totals per tool, most time first. Time is null where no length is known, or where it is the wait for a person. @param {Trace} trace @param {number} now */
 export function byTool(trace, now) {
   /** @type {Map<string, ToolTotal>} */
   const sums = new Map();
@@ -15,7 +15,7 @@ export function byTool(trace, now) {
     const name = head(trace.strs[trace.label[i]]);
     const sum = sums.get(name) ?? { name, kind, n: 0, errors: 0, us: null };
     sum.n += 1;
-    if (!(trace.flags[i] & UNKNOWN_LENGTH)) sum.us = (sum.us ?? 0) + endOf(trace, i, now) - trace.start[i];
+    if (!(trace.flags[i] & (UNKNOWN_LENGTH | ASKS_PERSON))) sum.us = (sum.us ?? 0) + endOf(trace, i, now) - trace.start[i];
     if (trace.status[i] === ERROR) sum.errors += 1;
     sums.set(name, sum);
   }

@@ -1,7 +1,7 @@
 // How busy each kind was, per pixel column of the minimap. Pure.
 /** @import { Trace } from "../../types/trace" */
 /** @import { Axis } from "../../types/waterfall" */
-import { ERROR } from "../trace/columns.js";
+import { ASKS_PERSON, ERROR } from "../trace/columns.js";
 import { endOf, kindIndex } from "../trace/rows.js";
 import { toX } from "./axis.js";
 
@@ -11,7 +11,7 @@ const WAIT = LANES.indexOf("wait");
 
 /** The strips for which a trace has spans. @param {Trace} trace */
 export function usedLanes(trace) {
-  return LANES.filter((name) => (name === "wait" ? trace.wait.some((us) => us > 0) : trace.kinds.includes(name)));
+  return LANES.filter((name) => (name === "wait" ? trace.wait.some((us) => us > 0) || trace.flags.some((bits) => bits & ASKS_PERSON) : trace.kinds.includes(name)));
 }
 
 /** Busy share per strip and pixel column, and which columns hold an error.
@@ -31,7 +31,7 @@ export function coverage(trace, scale, columns, now) {
     for (let x = Math.floor(x0); x <= last; x += 1) lanes[lane][x] += Math.min(x + 1, x1) - Math.max(x, x0);
   };
   for (let i = 0; i < trace.n; i += 1) {
-    const lane = laneOf[trace.kind[i]];
+    const lane = trace.flags[i] & ASKS_PERSON ? WAIT : laneOf[trace.kind[i]];
     // A call that only delegates used no time itself; its subagent did.
     const delegates = trace.last[i] > i + 1 && trace.kind[i] !== subagent;
     if (lane >= 0 && !delegates) add(lane, trace.start[i], endOf(trace, i, now));

@@ -1,7 +1,7 @@
 // A trace for tests.
 import { decode, OK } from "../../app/trace/columns.js";
 
-/** Makes a trace from `[depth, kind, label, start, duration, status]` rows in pre-order. Times are milliseconds. */
+/** Makes a trace from `[depth, kind, label, start, duration, status, flags]` rows in pre-order. Times are milliseconds. */
 export function trace(lines) {
   const strs = [...new Set(lines.map(([, , label]) => label))];
   const kinds = [...new Set(lines.map(([, kind]) => kind))];
@@ -19,6 +19,6 @@ export function trace(lines) {
     start_us: starts.map((us, i) => us - (i === 0 ? 0 : starts[i - 1])),
     dur_us: lines.map(([, , , , ms]) => ms * 1_000),
     status: lines.map(([, , , , , status]) => status ?? OK),
-    flags: lines.map(() => 0),
+    flags: lines.map(([, , , , , , flags]) => flags ?? 0),
   });
 }

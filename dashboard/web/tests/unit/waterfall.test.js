@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ERROR } from "../../app/trace/columns.js";
+import { ASKS_PERSON, ERROR, OK } from "../../app/trace/columns.js";
 import { coverage, usedLanes } from "../../app/waterfall/coverage.js";
 import { axis } from "../../app/waterfall/axis.js";
 import { Model } from "../../app/waterfall/model.js";
@@ -11,6 +11,7 @@ import { fit, TimeWindow } from "../../app/waterfall/time-window.js";
 import { Store } from "../../app/ui/store.js";
 import { annotations, turnToOpen } from "../../app/session/turns.js";
 import { turnsByRow, turnsOf } from "../../app/trace/turns.js";
+import { byTool } from "../../app/trace/tool-totals.js";
 import { trace } from "./trace.js";
 
 const LINES = [
@@ -156,6 +157,14 @@ test("strips hold the busy share of each pixel and where errors are; a call that
   assert.deepEqual(usedLanes(one), ["tools", "shell", "subagent"]);
   assert.deepEqual(lanes.map((lane) => Array.from(lane, (share) => Math.round(share * 1e6) / 1e6)).filter((lane) => lane.some(Boolean)), [[0, 0, 1, 0], [1, 1, 0, 0]]);
   assert.deepEqual([...errors], [0, 0, 1, 0]);
+});
+
+test("a question to a person is in the strip of waiting and is no tool's time", () => {
+  const one = trace([[0, "turn", "turn 1", 0, 100], [1, "tools", "AskQuestion", 25, 50, OK, ASKS_PERSON]]);
+  const { lanes } = coverage(one, axis(0, 100e3, 4), 4, 0);
+  assert.deepEqual(usedLanes(one).at(-1), "wait");
+  assert.deepEqual(lanes.map((lane) => Math.round(lane.reduce((sum, share) => sum + share, 0))), [0, 0, 0, 0, 0, 0, 2]);
+  assert.deepEqual(byTool(one, 0).map(({ name, n, us }) => [name, n, us]), [["AskQuestion", 1, null]]);
 });
 
 test("a session opens at the turn that runs, else at the last with an error, else at the last one", () => {
