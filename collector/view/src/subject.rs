@@ -93,8 +93,23 @@ pub fn subject(content: &Content) -> Option<String> {
         return said(&content.text);
     }
     let Telling(fields) = serde_json::from_str(&content.text).ok()?;
-    let mut texts = fields.iter().flatten().filter_map(|raw| serde_json::from_str(raw.get()).ok());
-    said(&texts.next().map(|Text(words)| words)?)
+    said(&fields.iter().flatten().find_map(|raw| words_in(raw.get()))?)
+}
+
+/// A text, or a command line that is a list of words: a shell, its flag and a script, or a program and its arguments.
+fn words_in(value: &str) -> Option<Cow<'_, str>> {
+    if !value.starts_with('[') {
+        return serde_json::from_str(value).ok().map(|Text(words)| words);
+    }
+    let words: Vec<Text<'_>> = serde_json::from_str(value).ok()?;
+    match words.as_slice() {
+        [] => None,
+        [_, Text(flag), Text(script)] if matches!(&**flag, "-c" | "-lc") => Some(script.clone()),
+        words => {
+            let words: Vec<&str> = words.iter().map(|Text(word)| &**word).collect();
+            Some(Cow::Owned(words.join(" ")))
+        }
+    }
 }
 
 fn said(words: &str) -> Option<String> {
@@ -179,7 +194,9 @@ mod tests {
             (r#"{"query":"a","query":"b"}"#, Some("b")),
             (r#"{"\u0063ommand":"escaped"}"#, Some("escaped")),
             // A value that is not text, or contains half a character, is skipped.
-            (r#"{"command":["ls"],"url":"https://x"}"#, Some("https://x")),
+            (r#"{"command":[7],"url":"https://x"}"#, Some("https://x")),
+            (r#"{"command":["bash","-lc","cargo test\n"]}"#, Some("cargo test")),
+            (r#"{"command":["git","log","-1"],"workdir":"/a"}"#, Some("git log -1")),
             (r#"{"command":"\ud83d","pattern":"p"}"#, Some("p")),
             (r#"{"command":"","pattern":"p"}"#, None),
             (r#"{"limit":7}"#, None),

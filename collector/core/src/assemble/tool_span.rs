@@ -17,7 +17,7 @@ use crate::model::tool::{Edits, Server, ToolClass, ToolFacts};
 
 /// `execute_tool {tool}`, followed by the program or the agent type.
 pub(crate) fn name(call: &Call<'_>) -> (String, Cow<'static, str>) {
-    let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
+    let tool = call.tool();
     let more = match call.class() {
         ToolClass::Shell => call.find(|tool| tool.more()?.executable.as_deref()),
         ToolClass::Task => call.find(|tool| tool.delegate()?.agent.as_deref()),
@@ -42,7 +42,7 @@ pub(crate) fn describe(
     contents: &mut Vec<ContentRef>,
 ) {
     let class = call.class();
-    let tool = call.find(|tool| Some(&*tool.tool)).unwrap_or("unknown");
+    let tool = call.tool();
     let edits = edits(call);
     attributes.double("cursor.duration_ms", call.duration_ms());
     attributes.int("cursor.edit.count", edits.map(|edits| edits.count));

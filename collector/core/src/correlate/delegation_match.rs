@@ -36,10 +36,10 @@ pub(crate) fn tells(kind: &EventKind) -> bool {
     }
 }
 
-/// Reads all facts that describe delegations, in order.
-pub(crate) fn resolve(facts: &[&Fact]) -> Resolved {
+/// Reads all facts that describe delegations, in order, each with the generation that it names.
+pub(crate) fn resolve(facts: &[(&str, &Fact)]) -> Resolved {
     let mut matching = Matching::default();
-    for fact in facts {
+    for (_, fact) in facts {
         if let EventKind::ToolEnd(tool) = &fact.kind
             && let Some((call, subagent)) = tool.id.as_deref().zip(tool.subagent())
         {
@@ -51,8 +51,8 @@ pub(crate) fn resolve(facts: &[&Fact]) -> Resolved {
             matching.own.extend([agent.id.as_deref(), call].into_iter().flatten());
         }
     }
-    for fact in facts {
-        matching.take(fact);
+    for (generation, fact) in facts {
+        matching.take(generation, fact);
     }
     for (id, at) in &matching.by_id {
         let key = &matching.all[*at].key;
@@ -76,6 +76,10 @@ struct Told<'a> {
     announced: bool,
     /// Whether an end arrived.
     over: bool,
+    /// Whether its subagent has stopped.
+    stopped: bool,
+    /// The generation that its first hook names.
+    generation: &'a str,
     /// Whether the subagent's hooks use the id of the call. Then a hook with another id describes another delegation.
     owned: bool,
 }
@@ -84,6 +88,8 @@ struct Told<'a> {
 struct Matching<'a> {
     all: Vec<Told<'a>>,
     by_id: BTreeMap<&'a str, usize>,
+    /// The latest delegation of a subagent that worked again in a later turn, and their number.
+    resumed: BTreeMap<&'a str, (usize, usize)>,
     /// Calls by the subagent that their result names.
     proven: BTreeMap<&'a str, &'a str>,
     /// Ids of subagents, and of calls that a stop names.
@@ -112,9 +118,11 @@ impl<'a> Said<'a> {
     }
 
     /// A delegation that no earlier hook described.
-    fn first_told(&self, key: &str, begun: Timestamp) -> Told<'a> {
+    fn first_told(&self, key: &str, generation: &'a str, begun: Timestamp) -> Told<'a> {
         Told {
             key: key.into(),
+            stopped: false,
+            generation,
             call: self.call,
             subagent: self.subagent,
             agent: self.agent.clone(),
@@ -151,14 +159,14 @@ impl<'a> Said<'a> {
 }
 
 impl<'a> Matching<'a> {
-    fn take(&mut self, fact: &'a Fact) {
+    fn take(&mut self, turn: &'a str, fact: &'a Fact) {
         let (at, own) = match &fact.kind {
-            EventKind::ToolStart(tool) => (self.call(fact, tool), tool.delegation()),
+            EventKind::ToolStart(tool) => (self.call(turn, fact, tool), tool.delegation()),
             EventKind::ToolEnd(tool) | EventKind::ToolFailure(tool) => {
-                (self.call_end(fact, tool), tool.delegation())
+                (self.call_end(turn, fact, tool), tool.delegation())
             }
-            EventKind::SubagentStart(facts) => (self.start(fact, facts), Some(facts.key())),
-            EventKind::SubagentStop(facts) => (self.stop(fact, facts), Some(facts.key())),
+            EventKind::SubagentStart(facts) => (self.start(turn, fact, facts), Some(facts.key())),
+            EventKind::SubagentStop(facts) => (self.stop(turn, fact, facts), Some(facts.key())),
             _ => return,
         };
         let Some((at, own)) = at.zip(own) else { return };
@@ -187,7 +195,7 @@ impl<'a> Matching<'a> {
         self.all.iter().enumerate().skip(from).take(MAX_OPEN).filter(|(_, told)| !told.over)
     }
 
-    fn call(&mut self, fact: &'a Fact, tool: &'a ToolFacts) -> Option<usize> {
+    fn call(&mut self, turn: &'a str, fact: &'a Fact, tool: &'a ToolFacts) -> Option<usize> {
         let key = tool.delegation()?;
         if let Some(&at) = self.by_id.get(key) {
             return Some(at);
@@ -202,13 +210,15 @@ impl<'a> Matching<'a> {
             begun: fact.at,
             announced: false,
             over: false,
+            stopped: false,
+            generation: turn,
             owned: self.own.contains(key),
         });
         self.by_id.insert(key, at);
         Some(at)
     }
 
-    fn call_end(&mut self, fact: &'a Fact, tool: &'a ToolFacts) -> Option<usize> {
+    fn call_end(&mut self, turn: &'a str, fact: &'a Fact, tool: &'a ToolFacts) -> Option<usize> {
         let key = tool.delegation()?;
         let known = self.by_id.get(key).copied();
         let open = || {
@@ -217,7 +227,7 @@ impl<'a> Matching<'a> {
         };
         let at = match known.or_else(open) {
             Some(at) => at,
-            None => self.call(fact, tool)?,
+            None => self.call(turn, fact, tool)?,
         };
         self.all[at].over = true;
         Some(at)
@@ -225,15 +235,35 @@ impl<'a> Matching<'a> {
 
     fn by_ids(&self, facts: &SubagentFacts) -> Option<usize> {
         let ids = [facts.call.as_deref(), facts.id.as_deref()];
+        let resumed = facts.id.as_deref().and_then(|id| self.resumed.get(id));
+        if let Some((at, _)) = resumed.filter(|_| facts.call.is_none()) {
+            return Some(*at);
+        }
         ids.into_iter().flatten().find_map(|id| {
             let proven = self.proven.get(id).and_then(|call| self.by_id.get(call));
             proven.or_else(|| self.by_id.get(id)).copied()
         })
     }
 
-    fn start(&mut self, fact: &'a Fact, facts: &'a SubagentFacts) -> Option<usize> {
+    /// A subagent that has stopped and starts again in another turn: that turn resumed it (Claude Code). Its new work is a
+    /// delegation of its own.
+    fn resumed(&mut self, turn: &'a str, fact: &Fact, facts: &'a SubagentFacts) -> Option<usize> {
+        let id = facts.id.as_deref().filter(|_| facts.call.is_none() && !turn.is_empty())?;
+        let before = self.by_ids(facts).map(|at| &self.all[at])?;
+        if !before.stopped || before.generation.is_empty() || before.generation == turn {
+            return None;
+        }
+        let count = self.resumed.get(id).map_or(1, |(_, count)| count + 1);
+        let told = Said::of(facts).first_told(&format!("{id}#{count}"), turn, fact.at);
+        self.all.push(told);
+        self.resumed.insert(id, (self.all.len() - 1, count));
+        Some(self.all.len() - 1)
+    }
+
+    fn start(&mut self, turn: &'a str, fact: &'a Fact, facts: &'a SubagentFacts) -> Option<usize> {
         let said = Said::of(facts);
-        let at = self.by_ids(facts).or_else(|| {
+        let known = self.resumed(turn, fact, facts).or_else(|| self.by_ids(facts));
+        let at = known.or_else(|| {
             let open: Vec<(usize, u8)> = self
                 .open()
                 .filter(|(_, told)| !told.announced)
@@ -243,14 +273,14 @@ impl<'a> Matching<'a> {
         });
         let at = match at {
             Some(at) => at,
-            None => self.push(said.first_told(facts.key(), fact.at)),
+            None => self.push(said.first_told(facts.key(), turn, fact.at)),
         };
         self.learn(at, &said);
         self.all[at].announced = true;
         Some(at)
     }
 
-    fn stop(&mut self, fact: &'a Fact, facts: &'a SubagentFacts) -> Option<usize> {
+    fn stop(&mut self, turn: &'a str, fact: &'a Fact, facts: &'a SubagentFacts) -> Option<usize> {
         let said = Said::of(facts);
         let at = self.by_ids(facts).or_else(|| {
             let began = facts.duration_ms.map(|ms| fact.at.plus(-nanos(ms)));
@@ -272,10 +302,10 @@ impl<'a> Matching<'a> {
         });
         let at = match at {
             Some(at) => at,
-            None => self.push(said.first_told(facts.key(), fact.at)),
+            None => self.push(said.first_told(facts.key(), turn, fact.at)),
         };
         self.learn(at, &said);
-        self.all[at].over = true;
+        (self.all[at].over, self.all[at].stopped) = (true, true);
         Some(at)
     }
 

@@ -42,6 +42,11 @@ pub(crate) fn family(class: ToolClass) -> ToolClass {
     }
 }
 
+/// Whether this is a tool's name. A hook without the name has `unknown`.
+pub(crate) fn is_name(tool: &str) -> bool {
+    !matches!(tool, "" | "unknown")
+}
+
 /// Whether two values agree; `None` if one is missing.
 fn agree<T: PartialEq>(one: Option<T>, other: Option<T>) -> Option<bool> {
     Some(one? == other?)
@@ -67,7 +72,7 @@ pub(crate) fn same_duration(one: Option<f64>, other: Option<f64>) -> Option<bool
 
 /// Evidence from the tool names in two hooks. MCP tools are named with and without their server.
 pub(crate) fn same_name(one: &ToolFacts, other: &ToolFacts) -> Option<bool> {
-    let named = |tool: &'_ ToolFacts| !matches!(&*tool.tool, "" | "unknown");
+    let named = |tool: &'_ ToolFacts| is_name(&tool.tool);
     if !named(one) || !named(other) {
         let known = |tool: &ToolFacts| Some(family(tool.class)).filter(|c| *c != ToolClass::Other);
         return agree(known(one), known(other)).filter(|same| !same);

@@ -78,9 +78,11 @@ impl Conversation {
         if !std::mem::take(&mut self.unresolved) {
             return;
         }
-        let facts = self.explicit.values().flatten().chain(&self.loose);
-        let mut facts: Vec<&Fact> = facts.filter(|fact| tells(&fact.kind)).collect();
-        facts.sort_by_key(|fact| fact.key());
+        let named = self.explicit.iter();
+        let named = named.flat_map(|(turn, facts)| facts.iter().map(|fact| (&**turn, fact)));
+        let facts = named.chain(self.loose.iter().map(|fact| ("", fact)));
+        let mut facts: Vec<(&str, &Fact)> = facts.filter(|(_, fact)| tells(&fact.kind)).collect();
+        facts.sort_by_key(|(_, fact)| fact.key());
         let Resolved { delegations, names, aliases } = resolve(&facts);
         (self.delegations, self.aliases) = (delegations, aliases);
         if self.names != names {

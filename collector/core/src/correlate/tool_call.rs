@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::correlate::evidence::Strength;
+use crate::correlate::evidence::{Strength, is_name};
 use crate::correlate::fact::Fact;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
@@ -99,8 +99,17 @@ impl<'a> Call<'a> {
         self.class
     }
 
+    /// The tool's name, from the first hook that has it.
+    pub(crate) fn tool(&self) -> &'a str {
+        let named = |tool: &'a ToolFacts| Some(&*tool.tool).filter(|name| is_name(name));
+        self.find(named).or_else(|| self.find(|tool| Some(&*tool.tool))).unwrap_or("unknown")
+    }
+
     pub(crate) fn classify(&mut self) {
-        let classes = || self.hooks().filter_map(|hook| tool_facts(&hook.kind)).map(|t| t.class);
+        let facts = || self.hooks().filter_map(|hook| tool_facts(&hook.kind));
+        let is_named = facts().any(|tool| is_name(&tool.tool));
+        let telling = || facts().filter(|tool| !is_named || is_name(&tool.tool));
+        let classes = || telling().map(|tool| tool.class);
         let attachment = classes().any(|class| class == ToolClass::Attachment);
         self.class =
             if attachment { ToolClass::Attachment } else { classes().next().unwrap_or_default() };

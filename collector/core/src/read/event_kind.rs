@@ -195,10 +195,10 @@ fn stop(fields: &Fields<'_>) -> Stop {
 }
 
 fn subagent(fields: &Fields<'_>, start: bool) -> SubagentFacts {
-    let word = |names: [&str; 2], max| {
+    let word = |names: &[&str], max| {
         names.iter().find_map(|name| fields.word(name)).map(|text| cut(text, max))
     };
-    let agent = word(["subagent_type", "agent_type"], 128);
+    let agent = word(&["subagent_type", "agent_type", "agent_name"], 128);
     let task = fields.first(&["task", "prompt"]).and_then(text);
     let fallback =
         content_key(&[agent.as_deref().unwrap_or_default(), task.as_deref().unwrap_or_default()]);
@@ -210,17 +210,17 @@ fn subagent(fields: &Fields<'_>, start: bool) -> SubagentFacts {
             .map(|id| cut(id, ID_BYTES)),
         call: fields.word("tool_call_id").map(|id| cut(id, ID_BYTES)),
         child: fields.word("child_conversation_id").map(|id| cut(id, ID_BYTES)),
-        model: if start { word(["subagent_model", "model"], 128) } else { None },
+        model: if start { word(&["subagent_model", "model"], 128) } else { None },
         fallback,
         task: task.as_deref().map_or(0, |task| digest(&[task.as_bytes()])),
         has: (task.is_some(), has_summary, fields.raw("description").is_some()),
         agent,
-        status: word(["status", "final_status"], 64),
+        status: word(&["status", "final_status"], 64),
         duration_ms: ["duration_ms", "duration"]
             .iter()
             .find_map(|name| fields.number(name))
             .filter(|duration| *duration >= 0.0),
-        branch: word(["git_branch", "branch"], 256),
+        branch: word(&["git_branch", "branch"], 256),
         parallel: fields.flag("is_parallel_worker"),
         messages: amount(fields, "message_count"),
         tool_calls: amount(fields, "tool_call_count"),

@@ -84,7 +84,8 @@ fn imitated(fields: &Fields<'_>, sent: &str) -> Host {
     if fields.raw("turn_id").is_some() {
         return Host::Codex;
     }
-    if fields.raw("timestamp").is_some() {
+    // Copilot's own transcripts lie in a folder of that name, see above.
+    if fields.raw("timestamp").is_some() && transcript.is_empty() {
         return Host::Copilot;
     }
     // Fields that only Claude Code had when this was written. Another host that sends them names its own folder as

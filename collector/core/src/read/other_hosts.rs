@@ -59,7 +59,10 @@ pub(crate) fn kind(
     let kind = match sent {
         "StopFailure" => EventKind::Stop(Box::new(Stop {
             status: Some("error".to_owned()),
-            error: fields.word("error").filter(|error| is_word(error)),
+            error: ["error", "error_type"]
+                .iter()
+                .find_map(|name| fields.word(name))
+                .filter(|error| is_word(error)),
             ..Stop::default()
         })),
         "PostCompact" => EventKind::CompactionEnd,

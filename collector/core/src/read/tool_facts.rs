@@ -233,7 +233,8 @@ impl ToolFacts {
     fn read_input(&mut self, input: Option<Raw<'_>>, more: &mut ToolMore, words: &mut Words) {
         let mut store = String::new();
         let fields = input.and_then(|input| object(input, &mut store)).unwrap_or_default();
-        let path = fields.first(&["file_path", "path", "target_file", "notebook_path"]);
+        let names = ["file_path", "path", "target_file", "notebook_path", "absolute_path"];
+        let path = fields.first(&names);
         let is_edit = self.class == ToolClass::Edit;
         let patched =
             || is_edit.then(|| patch(&fields)).flatten().and_then(patch_path).map(Cow::Owned);
@@ -254,11 +255,11 @@ impl ToolFacts {
     }
 
     fn read_shell_input(&mut self, fields: &Fields<'_>, more: &mut ToolMore, words: &mut Words) {
-        let command = fields.text("command").unwrap_or_default();
+        let command = command_line(fields).unwrap_or_default();
         self.content = shell_content(&command);
         more.executable = executable(&command).map(|name| words.get(name));
         more.tests = test_codes(&command);
-        let cwd = fields.first(&["cwd", "working_directory"]).and_then(text);
+        let cwd = fields.first(&["cwd", "working_directory", "workdir"]).and_then(text);
         self.cwd = cwd.and_then(|cwd| said(&cwd, words));
         more.timeout_ms = fields.int("timeout");
         let background = ["is_background", "run_in_background"];
@@ -343,6 +344,22 @@ impl ToolFacts {
         if let Some(delegate) = &mut more.delegate {
             delegate.subagent = fields.word("agent_id").map(|id| cut(id, ID_BYTES));
         }
+    }
+}
+
+/// The command in a shell call's input. Codex sends a list of words: a shell, its flag and a script, or a program and its
+/// arguments.
+fn command_line<'a>(fields: &Fields<'a>) -> Option<Cow<'a, str>> {
+    const MOST_WORDS: usize = 256;
+    let command = fields.raw("command")?;
+    if !command.get().starts_with('[') {
+        return text(command);
+    }
+    let words: Vec<Cow<'_, str>> =
+        array(command).into_iter().take(MOST_WORDS).filter_map(text).collect();
+    match words.as_slice() {
+        [_, flag, script] if matches!(&**flag, "-c" | "-lc") => Some(script.clone()),
+        words => Some(Cow::Owned(words.join(" "))),
     }
 }
 
@@ -432,7 +449,10 @@ impl ToolMore {
 fn delegate(fields: &Fields<'_>) -> Delegate {
     let task = fields.text("prompt");
     Delegate {
-        agent: fields.word("subagent_type").map(|text| cut(text, 128)),
+        agent: ["subagent_type", "agent_type"]
+            .iter()
+            .find_map(|name| fields.word(name))
+            .map(|text| cut(text, 128)),
         background: fields.flag("run_in_background"),
         task: task.map_or(0, |task| digest(&[task.as_bytes()])),
         key: None,

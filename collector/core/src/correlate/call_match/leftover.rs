@@ -65,12 +65,12 @@ fn join_each<'a>(
 ) {
     for (&class, list) in from {
         for &at in list.iter().filter(|&&at| !gone[at]).collect::<Vec<_>>() {
-            // Unknown tools and MCP tools named like ordinary tools may be joined with each other.
+            // Unknown tools may be joined with all others: a hook may lack the tool's name, and MCP tools may be named like
+            // ordinary tools.
             let mut classes = vec![class];
             match class {
-                ToolClass::Mcp => classes.push(ToolClass::Other),
                 ToolClass::Other => classes.extend(into.keys().filter(|other| **other != class)),
-                _ => {}
+                _ => classes.push(ToolClass::Other),
             }
             let lists = classes.iter().filter_map(|class| into.get(class));
             let near = lists.flat_map(|list| {
