@@ -108,8 +108,7 @@ impl std::fmt::Debug for StoreSource {
 }
 
 impl StoreSource {
-    /// A source for `database`. `hosts` are the configured destinations, each with host and port (without path and
-    /// user).
+    /// A source for `database`. `hosts`: host and port of each configured destination, without path and user.
     #[must_use]
     pub fn new(
         database: &Path,

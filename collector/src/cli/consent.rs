@@ -100,12 +100,14 @@ fn other(ours: &Ours, uninstalls: bool) -> String {
             format!("{place}: an entry for {system} stays; only hookspan on {system} manages it")
         }
         _ if uninstalls => {
-            format!("{place}: runs hookspan through `{command}`; stays, remove it by hand")
+            format!("{place}: runs hookspan through `{command}`; not removed, remove it by hand")
         }
         _ if ours.in_group => format!(
             "{place}: a group (as in Claude's settings) with other hooks in it stays; Cursor does not run it"
         ),
-        _ => format!("{place}: runs hookspan through `{command}`; stays, and gets no second entry"),
+        _ => format!(
+            "{place}: runs hookspan through `{command}`; kept, and no second entry is added"
+        ),
     }
 }
 

@@ -84,7 +84,7 @@ enum Command {
     },
     /// Remove a destination from the configuration file, and delete its position and counters
     #[command(
-        after_help = "Example:\n  hookspan destinations remove jaeger\n\nAll other text of the file stays, comments included. Without a running collector it is forgotten at once; otherwise restart the \
+        after_help = "Example:\n  hookspan destinations remove jaeger\n\nAll other text of the file stays, comments included. Without a running collector, the destination is forgotten at once; otherwise restart the \
                       collector, and run the command again."
     )]
     Remove {

@@ -15,7 +15,7 @@ use crate::store::prune::Selection;
 pub(crate) enum Input {
     /// Commit a batch. If the program ends first, the sender of the answer is dropped.
     Batch(Batch, Option<Sender<Outcome>>),
-    /// Move the write-ahead log into the database. The answer says whether all of it is there.
+    /// Move the write-ahead log into the database. The answer says whether all of it was moved.
     Checkpoint(Sender<bool>),
     /// Delete the selection. The answer comes when no file of the database holds any of it.
     Delete(Selection, Sender<Result<Deleted, DeleteError>>),
@@ -56,7 +56,7 @@ pub(crate) fn spawn(
         }
         // Moves the write-ahead log into the database, so that a copy of the database file alone is complete.
         if let Err(error) = engine.store.checkpoint() {
-            tracing::warn!(%error, "the write-ahead log stays");
+            tracing::warn!(%error, "the write-ahead log could not be moved into the database");
         }
     })
 }

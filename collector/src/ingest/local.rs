@@ -231,7 +231,7 @@ impl Local {
     }
 
     /// Stores `batch`, and then answers the questions about evidence that it caused. Cursor's database is not read
-    /// here: a command folds the past, and a rebuild must give the same result again.
+    /// here: a command folds old hooks, and a later rebuild must give the same result.
     fn take(&mut self, batch: Batch) -> Result<(), LocalError> {
         self.engine.take(batch)?;
         while let Ok(question) = self.questions.try_recv() {

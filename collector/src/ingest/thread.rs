@@ -36,8 +36,8 @@ pub(super) const GATHER: Duration = Duration::from_millis(10);
 /// How long a new position without hooks waits for hooks with which it can be committed. A commit of its own would cost
 /// a sync.
 const LONE_POSITION: Duration = Duration::from_secs(1);
-/// For this long after a probe of `doctor`, positions without hooks are committed at once. The probe's bytes are synced within
-/// 100 ms.
+/// How long positions without hooks are committed at once after a probe of `doctor`. The probe waits for such a commit;
+/// its bytes are synced within 100 ms.
 const AWAITED: Duration = Duration::from_secs(1);
 /// Time before an import that could not be read is tried again. Hooks come first.
 const IMPORT_AGAIN: Duration = Duration::from_secs(1);

@@ -18,7 +18,7 @@ pub(crate) struct Run {
 /// The import `id`, if the collector has begun with it.
 ///
 /// # Errors
-/// Returns SQLite's error if the database cannot be written.
+/// Returns SQLite's error if the database cannot be read.
 pub(crate) fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
     db.prepare_cached(
         "SELECT new, duplicate, malformed, done, error FROM import_run WHERE id = ?1",
@@ -34,7 +34,7 @@ pub(crate) fn run(db: &Connection, id: &str) -> rusqlite::Result<Option<Run>> {
 /// How many lines of the import `id` are in the raw log. Known only for the import that the collector worked on last.
 ///
 /// # Errors
-/// Returns SQLite's error if the database cannot be written.
+/// Returns SQLite's error if the database cannot be read.
 pub(crate) fn lines_done(db: &Connection, id: &str) -> rusqlite::Result<u64> {
     let mark: Option<String> = db
         .prepare_cached("SELECT value FROM state WHERE key = 'import'")?

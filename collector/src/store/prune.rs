@@ -50,7 +50,7 @@ impl Selection {
 /// What retention must delete next. `now_ns` is the wall clock.
 ///
 /// # Errors
-/// Returns SQLite's error if the database cannot be written.
+/// Returns SQLite's error if the database cannot be read.
 pub(crate) fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Result<Selection> {
     if is_behind(db)? {
         return Ok(Selection::default());
@@ -71,7 +71,7 @@ pub(crate) fn due(db: &Connection, keep: Retention, now_ns: i64) -> rusqlite::Re
 /// last event.
 ///
 /// # Errors
-/// Returns SQLite's error if the database cannot be written.
+/// Returns SQLite's error if the database cannot be read.
 pub(crate) fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Selection> {
     let mut found = Selection {
         hooks: unowned_hooks(db, before_ns)?,
@@ -87,15 +87,15 @@ pub(crate) fn older_than(db: &Connection, before_ns: i64) -> rusqlite::Result<Se
 /// Counts what is older than a time. A deletion of all of it would report the same numbers.
 ///
 /// # Errors
-/// Returns SQLite's error if the database cannot be written.
+/// Returns SQLite's error if the database cannot be read.
 pub(crate) fn count(db: &Connection, before_ns: i64) -> rusqlite::Result<Deleted> {
     sum(db, "SELECT root FROM session WHERE last_ns < ?1", (before_ns, before_ns))
 }
 
-/// The same counts for these sessions only.
+/// The same counts as [`count`], for these sessions only.
 ///
 /// # Errors
-/// Returns SQLite's error if the database cannot be written.
+/// Returns SQLite's error if the database cannot be read.
 pub(crate) fn count_of(db: &Connection, roots: &[String]) -> rusqlite::Result<Deleted> {
     let named = "SELECT session.root FROM session JOIN name ON name.id = session.root
          WHERE name.text IN (SELECT value FROM json_each(?1))";
@@ -153,7 +153,7 @@ fn sum(db: &Connection, gone: &str, values: impl Params) -> rusqlite::Result<Del
 /// The `roots` that have no session. Empty while hooks wait to be folded.
 ///
 /// # Errors
-/// Returns SQLite's error if the database cannot be written.
+/// Returns SQLite's error if the database cannot be read.
 pub(crate) fn without_session(
     db: &Connection,
     mut roots: Vec<String>,

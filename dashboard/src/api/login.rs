@@ -210,7 +210,7 @@ pub(super) fn not_kept(error: VaultError) -> Problem {
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "access-unavailable",
-        "who may read is not known",
+        "the list of signed-in browsers cannot be read or written",
         error.to_string(),
         "look at access.json in the state directory; `hookspan doctor` says where that is",
     )

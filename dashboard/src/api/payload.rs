@@ -85,7 +85,7 @@ pub(super) async fn payload(
 ) -> Answer<Piece> {
     let span = SpanRef::parse(&span)?;
     let offset = from.offset.map_or(0, |offset| offset.0);
-    let bad_offset = || Problem::bad_parameter("offset", "a byte position that an answer gave");
+    let bad_offset = || Problem::bad_parameter("offset", "a byte position from an earlier answer");
     let offset = usize::try_from(offset).map_err(|_| bad_offset())?;
     let found = read(&app, move |source| {
         let Some((_, span)) = find(source, &span)? else { return Ok(None) };

@@ -160,7 +160,7 @@ impl fmt::Display for BadToken {
         match self {
             Self::Name => write!(
                 f,
-                "the name of a token holds letters, digits, `.`, `-` and `_`, and 1 to {NAME_MAX} of them"
+                "the name of a token must have 1 to {NAME_MAX} characters: letters, digits, `.`, `-` and `_`"
             ),
             Self::Exists => f.write_str(
                 "there is a token of that name: revoke it, or give it a new text with `hookspan token rotate`",

@@ -212,7 +212,7 @@ fn tell(global: &Global, added: &Destination, dry_run: bool, path: &Path) {
     note(&format!("Try it: {}", global.command(&format!("destinations test {}", added.name))));
     if ServeInfo::running(&global.state).is_some() {
         note(
-            "The running collector does not know it yet: restart it (`systemctl --user restart hookspan`, or end it and start it again).",
+            "The running collector does not know this destination yet: restart the collector (`systemctl --user restart hookspan`, or end it and start it again).",
         );
     }
 }

@@ -250,7 +250,7 @@ impl Store {
     /// A value of the state table.
     ///
     /// # Errors
-    /// Returns SQLite's error if the database cannot be written.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn state(&self, key: &str) -> rusqlite::Result<Option<String>> {
         read_state(&self.db, key)
     }

@@ -20,7 +20,7 @@ impl Store {
     /// The root of `conversation`, if the raw log has hooks of it before `before`.
     ///
     /// # Errors
-    /// Returns SQLite's error if the database cannot be written.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn known_root(&self, conversation: &str, before: u64) -> rusqlite::Result<Option<String>> {
         let earlier = self
             .db
@@ -85,7 +85,7 @@ impl Store {
     /// Numbers and times of all hooks before `before` that belong to `root` or to a conversation bound to it, in order.
     ///
     /// # Errors
-    /// Returns SQLite's error if the database cannot be written.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn group(&self, root: &str, before: u64) -> rusqlite::Result<Vec<(u64, i64)>> {
         self.places(
             "SELECT seq, observed_ns FROM raw_hook WHERE seq < ?2 AND conversation IN
@@ -99,7 +99,7 @@ impl Store {
     /// Numbers and times of all folded hooks of the conversations that the fold held at the last commit, in order.
     ///
     /// # Errors
-    /// Returns SQLite's error if the database cannot be written.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn held(&self) -> rusqlite::Result<Vec<(u64, i64)>> {
         self.places(
             "SELECT seq, observed_ns FROM raw_hook WHERE seq <= ?1 AND conversation IN
@@ -125,7 +125,7 @@ impl Store {
     /// body.
     ///
     /// # Errors
-    /// Returns SQLite's error if the database cannot be written.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn hook(&mut self, seq: u64) -> rusqlite::Result<Option<Hook>> {
         let sql = format!("SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq = ?1");
         let Self { db, unpacker, .. } = self;
@@ -143,7 +143,7 @@ impl Store {
     /// The next hooks whose effects are not in the derived tables, at most `limit`.
     ///
     /// # Errors
-    /// Returns SQLite's error if the database cannot be written.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn unfolded(&mut self, limit: usize) -> rusqlite::Result<Vec<Hook>> {
         let sql = format!(
             "SELECT {HOOK_COLUMNS} FROM {HOOK_TABLES} WHERE h.seq > ?1 ORDER BY h.seq LIMIT ?2"
@@ -159,12 +159,12 @@ impl Store {
         Ok(found.into_iter().map(|(hook, _)| hook).collect())
     }
 
-    /// For each `block` of unfolded hooks: the earliest time in the rest of its run. A run consists of consecutive
-    /// hooks of one source. Time may pass up to that time without overtaking a later hook. An import is a run of its
-    /// own and may lie far in the past.
+    /// Divides the unfolded hooks into blocks of `block` hooks, and returns one time for each block: the earliest time
+    /// among the hooks that follow the block in the same run. Time may pass up to it without overtaking a later hook. A
+    /// run consists of consecutive hooks of one source, because an import may lie far in the past.
     ///
     /// # Errors
-    /// Returns SQLite's error if the database cannot be written.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn horizons(&self, block: usize) -> rusqlite::Result<Vec<i64>> {
         let after = [self.marks.folded.cast_signed()];
         let total = "SELECT count(*) FROM raw_hook WHERE seq > ?1";
@@ -194,7 +194,7 @@ impl Store {
     /// How many hooks wait to be folded. They are counted, because deletions leave gaps in the numbers.
     ///
     /// # Errors
-    /// Returns SQLite's error if the database cannot be written.
+    /// Returns SQLite's error if the database cannot be read.
     pub fn unfolded_hooks(&self) -> rusqlite::Result<u64> {
         self.db
             .query_row(

@@ -2,7 +2,7 @@
 /** @import { Strip } from "../../types/answers" */
 
 /**
- * Places on the gauge in percent. Its scale ends at 1.4 times the 95th percentile, or at the call's duration.
+ * Marks on the gauge in percent. Its scale ends at 1.4 times the 95th percentile, or at the call's duration.
  * @param {number} took @param {number | null} p50 @param {number | null} p95
  */
 export function gauge(took, p50, p95) {

@@ -1,4 +1,4 @@
-//! Tests packs: hooks of a conversation are stored together, and only the raw log knows it.
+//! Tests packs: hooks of a conversation are stored together, and only the raw log knows about packs.
 
 use hookspan_core::Hook;
 
