@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 fn describe(log: &Log, paint: Paint) -> String {
     let mut out = String::new();
     if log.dropped > 0 {
-        out += &format!("{} older entries made room\n", text::count(log.dropped));
+        out += &format!("{} older entries were deleted to make room\n", text::count(log.dropped));
     }
     for one in &log.entries {
         let what = text::cell(&one.what, 19);
@@ -94,7 +94,7 @@ mod tests {
         };
         assert_eq!(
             describe(&log, Paint::plain()),
-            "3 older entries made room\n2026-05-28 20:26:40  destination added   a␛]0;x␇: h:1\n\
+            "3 older entries were deleted to make room\n2026-05-28 20:26:40  destination added   a␛]0;x␇: h:1\n\
              refused: 1.2k sign-in, the last at 2026-05-28 20:26:41\n"
         );
     }

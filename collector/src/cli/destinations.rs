@@ -78,7 +78,7 @@ enum Command {
         /// Send spans that ended at or after this time (UTC): "2026-11-30" or "2026-11-30T09:15:00Z"
         #[arg(long, value_name = "TIME", conflicts_with = "since")]
         from: Option<String>,
-        /// End of the period; a day is included to its end
+        /// End of the period; a day means the end of that day
         #[arg(long, value_name = "TIME", conflicts_with = "since", requires = "from")]
         to: Option<String>,
     },

@@ -28,7 +28,7 @@ pub(super) struct Narrow {
     /// Start of the period (UTC): "2026-11-30" or "2026-11-30T09:15:00Z"
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// End of the period; a day is included to its end
+    /// End of the period; a day means the end of that day
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
 }

@@ -130,7 +130,7 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
             Input::Delete(what, answer) => {
                 let deleted = engine.delete(&what, PATIENCE);
                 if let Err(error) = engine.store.give_back(GIVEN_BACK) {
-                    tracing::warn!(%error, "what was deleted still takes its place on the disk");
+                    tracing::warn!(%error, "the deleted data still takes up space on the disk");
                 }
                 let _sent = answer.send(deleted);
             }

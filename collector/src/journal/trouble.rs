@@ -50,7 +50,7 @@ impl Problem {
             Task::Roll => "hooks are still stored, and the journal grows",
             Task::Spill => "hooks wait in the run-time directory",
             Task::Delete => "stored hooks still use disk space",
-            Task::Bound => "hooks are still stored, and the journal may grow beyond its bound",
+            Task::Bound => "hooks are still stored, and the journal may grow beyond its limit",
         }
     }
 }

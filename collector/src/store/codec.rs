@@ -20,7 +20,8 @@ const SCRATCH_MAX: usize = 1 << 20;
 const WORTHWHILE: usize = 128;
 /// Maximum length of a body. The shim cuts bodies at 16 MiB, so a row that claims a longer one is forged.
 const MOST: u64 = 64 << 20;
-/// Number of packs that an [`Unpacker`] caches. Hooks of as many conversations may alternate.
+/// Number of packs that an [`Unpacker`] caches, so that hooks of this many conversations may alternate without
+/// unpacking a pack twice.
 const KEPT: usize = 32;
 /// Maximum size of a cached pack. Together with [`KEPT`] it limits the cache to 4 MiB.
 const KEPT_BYTES: usize = 128 << 10;

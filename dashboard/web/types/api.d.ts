@@ -923,7 +923,7 @@ export interface paths {
                 query?: never;
                 header?: never;
                 path: {
-                    /** @description id of a code: what stands before its dot */
+                    /** @description id of a code: the part before its dot */
                     code: string;
                 };
                 cookie?: never;

@@ -135,7 +135,7 @@ fn segment(name: &str) -> &'static str {
         "part" => "name of a part of the span's content, as the span lists it",
         "trace" => "hex id of a trace",
         "name" => "name of a destination, as the configuration has it",
-        "code" => "id of a code: what stands before its dot",
+        "code" => "id of a code: the part before its dot",
         _ => "",
     }
 }

@@ -95,7 +95,7 @@ export class Door {
       this.say(null);
       return;
     }
-    const problem = signedOut(restarted ? "the collector was started anew, or this browser was signed out" : "nothing in this browser signs this page in");
+    const problem = signedOut(restarted ? "the collector was restarted, or this browser was signed out" : "nothing in this browser signs this page in");
     this.tried = stored();
     this.say(problem);
     throw problem;
