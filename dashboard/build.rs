@@ -1,4 +1,5 @@
-//! Embeds the files that browsers load, both as they are and compressed. The files are not changed.
+//! Embeds the files that browsers load, both as they are and compressed. The files are not changed, but that scripts
+//! lose the lines that hold types alone.
 //!
 //! Compressed with gzip only, which every browser accepts. Over plain http from loopback addresses, browsers accept
 //! Brotli and Zstandard at best sometimes, and these save little over the loopback interface. The compressor is Zopfli,
@@ -15,10 +16,13 @@ use sha2::{Digest, Sha256};
 /// Rounds in which Zopfli improves a file. More than 15 rounds save less than 0.1 % of all files together.
 const ROUNDS: NonZeroU64 = NonZeroU64::new(15).unwrap();
 
+include!("types.rs");
+
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("web");
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let mut files = Vec::new();
+    println!("cargo::rerun-if-changed=types.rs");
     for folder in ["app", "vendor"] {
         println!("cargo::rerun-if-changed={}", root.join(folder).display());
         collect(&root.join(folder), &mut files)?;
@@ -31,7 +35,10 @@ fn main() -> io::Result<()> {
     let mut table = String::from("pub(crate) static ASSETS: &[Asset] = &[\n");
     for file in &files {
         let path = file.strip_prefix(&root).unwrap_or(file).to_string_lossy().replace('\\', "/");
-        let bytes = fs::read(file)?;
+        let bytes = match path.starts_with("app/") && path.ends_with(".js") {
+            true => without_types(&fs::read_to_string(file)?).into_bytes(),
+            false => fs::read(file)?,
+        };
         all.update(&path);
         all.update(&bytes);
         let hash = Sha256::digest(&bytes);
@@ -39,11 +46,13 @@ fn main() -> io::Result<()> {
         if !gzip.exists() {
             compress(&bytes, &gzip)?;
         }
+        let plain = gzip.with_extension("plain");
+        fs::write(&plain, &bytes)?;
         let name = short(&hash);
         table += &format!(
-            "Asset {{ path: {path:?}, hash: {name:?}, plain: include_bytes!({file:?}), gzip: include_bytes!({gzip:?}) }},\n",
+            "Asset {{ path: {path:?}, hash: {name:?}, plain: include_bytes!({plain:?}), gzip: include_bytes!({gzip:?}) }},\n",
         );
-        used.insert(gzip);
+        used.extend([gzip, plain]);
     }
     for old in fs::read_dir(&packed)? {
         let old = old?.path();

@@ -1,4 +1,5 @@
-//! Scripts, styles and pictures: embedded and compressed by `build.rs`, and served as they are in the repository.
+//! Scripts, styles and pictures: embedded and compressed by `build.rs`, and served as they are in the repository, but for
+//! lines of scripts that hold types alone.
 
 use std::borrow::Cow;
 
@@ -71,9 +72,15 @@ impl Asset {
             return None;
         }
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("web").join(self.path);
-        std::fs::read(file).ok().filter(|bytes| bytes != self.plain)
+        let mut bytes = std::fs::read(file).ok()?;
+        if self.path.starts_with("app/") && self.path.ends_with(".js") {
+            bytes = without_types(&String::from_utf8_lossy(&bytes)).into_bytes();
+        }
+        Some(bytes).filter(|bytes| bytes != self.plain)
     }
 }
+
+include!("../types.rs");
 
 /// Whether the client accepts gzip: the header names it or `*`, and not with `q=0`.
 fn takes_gzip(asked: &HeaderMap) -> bool {
