@@ -44,6 +44,8 @@ mod installed;
 mod doctor;
 /// OTLP backends of others receive the same spans.
 mod export;
+/// OTLP of other programs is received, kept and refused.
+mod receive;
 /// The pages in a real browser.
 mod dashboard;
 /// Who may use the dashboard, who may not, and what a refused attempt costs.

@@ -7,7 +7,9 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-pub(crate) use hookspan_dashboard::{Access, BadToken, Knock, Vault, VaultError};
+pub(crate) use hookspan_dashboard::{
+    Access, BadToken, BySocket, Clock, Door, Knock, Vault, VaultError,
+};
 
 use crate::audit::{AuditFile, Refusal, What};
 use crate::dirs::{Exclusive, StateDir, open_private, random, write_private};

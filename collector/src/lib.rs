@@ -34,6 +34,7 @@ mod shim_binary;
 mod status;
 mod doctor;
 mod tls;
+mod receive;
 mod telemetry;
 mod text;
 

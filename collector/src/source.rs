@@ -14,6 +14,7 @@ use hookspan_core::{SessionSummary, Span, SpanId, TraceId, TurnSummary};
 use hookspan_view::health::JournalHealth;
 use hookspan_view::label::with_subject;
 use hookspan_view::line::{Line, LineKind};
+use hookspan_view::received::AllReceived;
 use hookspan_view::source::{
     Audit, COUNTED_MAX, DayTime, Failure, Files, Found, Gap, HeatCell, Hit, InstallStep,
     LOOKED_AT_MAX, LatencyRow, LineFilter, Lines, Position, Privacy, ProjectWork, Query, Search,
@@ -29,7 +30,7 @@ use crate::search::{Handle, query};
 use crate::store::damage::Suspicion;
 use crate::store::open::{OpenError, Readers};
 use crate::store::read::lines::Found as FoundLine;
-use crate::store::{bodies, read, search};
+use crate::store::{bodies, read, received, search};
 
 /// Maximum number of cached subjects, of about a hundred bytes each. They stay valid, because a raw hook never changes.
 const SUBJECTS_MAX: usize = 100_000;
@@ -274,6 +275,13 @@ impl Spans for StoreSource {
 
     fn spans_of(&self, root: &str, kinds: &[LineKind], limit: usize) -> Result<Vec<(i64, Span)>> {
         self.read_or(Vec::new(), |db| read::lines::spans_of(db, root, kinds, limit))
+    }
+
+    fn received(&self, root: Option<&str>, limit: usize) -> Result<AllReceived> {
+        self.read_or(AllReceived::default(), |db| match root {
+            Some(root) => received::read::of_session(db, root, limit),
+            None => received::read::apart(db, limit),
+        })
     }
 
     fn trace(&self, trace: TraceId) -> Result<Option<(String, SpanId)>> {

@@ -50,8 +50,12 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 fn check(global: &Global) -> anyhow::Result<()> {
     let config = global.config()?;
     config.dashboard.check()?;
+    config.receive.check(&config.dashboard)?;
     let all = destination::all(&config, &global.env)
         .map_err(|error| crate::config::Misuse(error.to_string()))?;
+    all.iter().try_for_each(|one| {
+        config.receive.check_destination(&one.name, &one.connection.endpoint)
+    })?;
     // The collector would pause such a destination and keep running. This command reports it as an error.
     if let Some((name, problem)) =
         all.iter().find_map(|one| Some((&one.name, one.unready.as_ref()?)))

@@ -59,6 +59,7 @@ fn describe(status: &Status, paint: Paint) -> String {
     describe_collector(status, &mut lines);
     describe_journal(status, &mut lines);
     describe_database(status, &mut lines);
+    describe_received(status, &mut lines);
     describe_installed(status, &mut lines);
     for destination in &status.destinations {
         lines.add("destination", &described(destination, paint));
@@ -155,6 +156,29 @@ fn describe_database(status: &Status, lines: &mut Lines) {
         status.losses.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     let lost = if lost.is_empty() { "none".to_owned() } else { paint.red(&lost.join(", ")) };
     lines.add("losses", &lost);
+}
+
+/// What was received over OTLP, while it is received, or once something was.
+fn describe_received(status: &Status, lines: &mut Lines) {
+    let count = |key: &str| status.counters.get(key).copied().unwrap_or(0);
+    let requests = count("otlp.requests");
+    if status.receive.is_none() && requests == 0 {
+        return;
+    }
+    let at = status.receive.as_deref().unwrap_or("not listening");
+    let (spans, points) = (count("otlp.stored_spans"), count("otlp.stored_points"));
+    lines.add(
+        "receive",
+        &format!("{at}, {requests} requests, {spans} spans and {points} points stored"),
+    );
+    let refused = status.counters.iter().filter_map(|(key, count)| {
+        let reason = key.strip_prefix("otlp.refused.")?;
+        Some(format!("{count} {}", reason.replace('_', " ")))
+    });
+    let refused: Vec<String> = refused.collect();
+    if !refused.is_empty() {
+        lines.more(&lines.paint.yellow(&format!("refused: {}", refused.join(", "))));
+    }
 }
 
 fn describe_installed(status: &Status, lines: &mut Lines) {

@@ -25,12 +25,16 @@ enum Command {
     /// Make a token for a script and print it; the token is not stored and cannot be shown again
     #[command(
         after_help = "A script sends it as `Authorization: Bearer TOKEN`. It reads and changes what the dashboard does, but \
-                      manages no access.\n\nExamples:\n  hookspan token create backup-job\n  \
+                      manages no access. With --receive it only sends telemetry, so it may stand in the environment of \
+                      builds.\n\nExamples:\n  hookspan token create backup-job\n  hookspan token create builds --receive\n  \
                       curl -H \"Authorization: Bearer $(cat token)\" http://127.0.0.1:4329/api/v1/sessions"
     )]
     Create {
         /// What the token is for: letters, digits, `.`, `-` and `_`
         name: String,
+        /// The token may only send telemetry to `[receive]`; it reads nothing
+        #[arg(long)]
+        receive: bool,
     },
     /// List tokens and signed-in browsers
     #[command(after_help = "Examples:\n  hookspan token list\n  hookspan token list --json")]
@@ -69,9 +73,9 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let file = AccessFile::new(&global.state, Arc::clone(&audit));
     let told = |what, detail: &str| output::audited(audit.add(what, detail));
     match args.command {
-        Command::Create { name } => {
+        Command::Create { name, receive } => {
             global.state.prepare()?;
-            create(&file, &name)?;
+            create(&file, &name, receive)?;
             told(What::TokenMade, &name);
         }
         Command::List { json } => {
@@ -98,11 +102,16 @@ fn now_s() -> i64 {
     clock::now().0 / 1_000_000_000
 }
 
-fn create(file: &AccessFile, name: &str) -> anyhow::Result<()> {
+fn create(file: &AccessFile, name: &str, sends_only: bool) -> anyhow::Result<()> {
     let random = file.random().map_err(|error| anyhow!(error))?;
     let mut made = Err(BadToken::Name);
-    file.change(&mut |access| made = access.create_token(name, random, now_s()))
-        .map_err(|error| anyhow!(error))?;
+    file.change(&mut |access| {
+        made = match sends_only {
+            true => access.create_sending_token(name, random, now_s()),
+            false => access.create_token(name, random, now_s()),
+        };
+    })
+    .map_err(|error| anyhow!(error))?;
     let text = made.map_err(|error| Misuse(error.to_string()))?;
     output::print(&format!("{text}\n"))
 }
@@ -167,7 +176,12 @@ fn list(file: &AccessFile, json: bool) -> anyhow::Result<()> {
         let tokens: Vec<_> = access
             .tokens
             .iter()
-            .map(|one| json!({"name": one.name, "created_s": one.created_s, "used_s": one.used_s}))
+            .map(|one| {
+                json!({
+                    "name": one.name, "created_s": one.created_s, "used_s": one.used_s,
+                    "sends_only": one.sends_only,
+                })
+            })
             .collect();
         let browsers: Vec<_> = access
             .living(now_s)
@@ -190,7 +204,8 @@ fn list(file: &AccessFile, json: bool) -> anyhow::Result<()> {
     for one in &access.tokens {
         let used =
             one.used_s.map_or_else(|| "not used yet".to_owned(), |at| format!("used {}", ago(at)));
-        out += &format!("token    {:<24} made {}, {used}\n", one.name, ago(one.created_s));
+        let rights = if one.sends_only { ", only sends telemetry" } else { "" };
+        out += &format!("token    {:<24} made {}, {used}{rights}\n", one.name, ago(one.created_s));
     }
     for one in access.living(now_s) {
         let id = one.id.get(..8).unwrap_or(&one.id);

@@ -22,6 +22,21 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put this file wh
 # read what is sent.
 #insecure = false
 
+[receive]
+# Accept OTLP (spans, metrics and logs) from other programs of this computer: builds, tests, and agents with telemetry of their own.
+# docs/receiving.md says what becomes of them. A sender shows a token that `hookspan token create NAME --receive` prints.
+#enabled = false
+# Where to listen, for OTLP over HTTP and gRPC alike: an address of this computer, "unix:/PATH" (a socket that only you can use, without
+# a token), or a list of both. The ports that OTLP usually has, 4317 and 4318, stay free for a backend.
+#listen = "127.0.0.1:4328"
+# User ids of further accounts whose programs may connect (Linux). They need a token, too.
+#allow_uids = []
+# Maximum number of stored spans of one session, and of one day (UTC). What is beyond is refused and counted.
+#max_spans_per_session = 20_000
+#max_spans_per_day = 200_000
+# Maximum number of bytes stored on one day.
+#max_bytes_per_day = 268_435_456
+
 [trace]
 # "generation": one trace per turn, and a small one per session that links to them. "session": one trace per session.
 #mode = "generation"
@@ -215,6 +230,14 @@ mod tests {
         config.dashboard.token = false;
         config.dashboard.allow_uids.push(1);
         config.dashboard.insecure = true;
+        config.receive = crate::config::Receive {
+            enabled: true,
+            listen: vec!["unix:/x".parse().unwrap()],
+            allow_uids: vec![1],
+            max_spans_per_session: 1,
+            max_spans_per_day: 1,
+            max_bytes_per_day: 1,
+        };
         config.dashboard.allow_hosts.push("a:1".to_owned());
         config.core = hookspan_core::Config {
             trace_mode: hookspan_core::sessions::TraceMode::Session,

@@ -15,13 +15,14 @@ use super::Misuse;
 use super::destination::DestinationForm;
 use super::listen;
 use super::place::{self, Place};
-use super::{Config, OpenInference, PriceLists, Profile};
+use super::{Config, OpenInference, PriceLists, Profile, Receive};
 
 /// The whole file. Fields and variants are named as a person writes them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     dashboard: Option<DashboardTable>,
+    receive: Option<ReceiveTable>,
     trace: Option<TraceTable>,
     semconv: Option<SemconvTable>,
     redact: Option<RedactTable>,
@@ -48,6 +49,29 @@ struct DashboardTable {
     allow_hosts: Option<Vec<String>>,
     allow_uids: Option<Vec<u32>>,
     insecure: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReceiveTable {
+    enabled: Option<bool>,
+    #[serde(default, deserialize_with = "places")]
+    listen: Option<Vec<listen::Place>>,
+    allow_uids: Option<Vec<u32>>,
+    max_spans_per_session: Option<u64>,
+    max_spans_per_day: Option<u64>,
+    max_bytes_per_day: Option<u64>,
+}
+
+impl ReceiveTable {
+    fn apply(self, receive: &mut Receive) {
+        set(&mut receive.enabled, self.enabled);
+        set(&mut receive.listen, self.listen);
+        set(&mut receive.allow_uids, self.allow_uids);
+        set(&mut receive.max_spans_per_session, self.max_spans_per_session);
+        set(&mut receive.max_spans_per_day, self.max_spans_per_day);
+        set(&mut receive.max_bytes_per_day, self.max_bytes_per_day);
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -196,6 +220,9 @@ impl File {
             set(&mut config.dashboard.allow_hosts, table.allow_hosts);
             set(&mut config.dashboard.allow_uids, table.allow_uids);
             set(&mut config.dashboard.insecure, table.insecure);
+        }
+        if let Some(table) = self.receive {
+            table.apply(&mut config.receive);
         }
         if let Some(table) = self.trace {
             table.apply(&mut config.core);

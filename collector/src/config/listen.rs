@@ -78,22 +78,32 @@ pub(crate) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
+/// The first address among places.
+pub(super) fn tcp(places: &[Place]) -> Option<SocketAddr> {
+    places.iter().find_map(|place| match place {
+        Place::Tcp(address) => Some(*address),
+        Place::Unix(_) => None,
+    })
+}
+
+/// The Unix sockets among places.
+pub(super) fn sockets(places: &[Place]) -> impl Iterator<Item = &Path> {
+    places.iter().filter_map(|place| match place {
+        Place::Unix(path) => Some(path.as_path()),
+        Place::Tcp(_) => None,
+    })
+}
+
 impl Dashboard {
     /// The TCP address to listen on, if one is configured.
     #[must_use]
     pub fn tcp(&self) -> Option<SocketAddr> {
-        self.listen.iter().find_map(|place| match place {
-            Place::Tcp(address) => Some(*address),
-            Place::Unix(_) => None,
-        })
+        tcp(&self.listen)
     }
 
     /// The Unix sockets.
     pub fn sockets(&self) -> impl Iterator<Item = &Path> {
-        self.listen.iter().filter_map(|place| match place {
-            Place::Unix(path) => Some(path.as_path()),
-            Place::Tcp(_) => None,
-        })
+        sockets(&self.listen)
     }
 
     /// Refuses settings that would not work, or that would let others read the data.
@@ -140,7 +150,7 @@ impl Dashboard {
     }
 }
 
-fn check_socket(path: &Path) -> Result<(), Misuse> {
+pub(super) fn check_socket(path: &Path) -> Result<(), Misuse> {
     let shown = path.display();
     if !cfg!(unix) {
         return Err(Misuse(format!("unix:{shown}: this system has no Unix sockets")));

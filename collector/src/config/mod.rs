@@ -17,6 +17,7 @@ mod reference;
 pub(crate) mod removal;
 pub(crate) mod otlp_env;
 pub(crate) mod preset;
+pub(crate) mod receive;
 pub(crate) mod zone;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub use environment::Environment;
 pub(crate) use file::position;
 pub(crate) use global::Global;
 pub use listen::Dashboard;
+pub(crate) use receive::Receive;
 
 use hookspan_core::price::Prices;
 
@@ -48,6 +50,8 @@ pub struct Config {
     pub core: hookspan_core::Config,
     /// `[dashboard]`.
     pub dashboard: Dashboard,
+    /// `[receive]`.
+    pub(crate) receive: Receive,
     /// `[journal]`.
     pub journal: Journal,
     /// `[retention]`.
@@ -199,6 +203,7 @@ impl Default for Config {
         Self {
             core: hookspan_core::Config::default(),
             dashboard: Dashboard::default(),
+            receive: Receive::default(),
             journal: Journal { max_bytes: 1 << 30, segment_bytes: 64 << 20 },
             retention: Retention::default(),
             semconv: Semconv::default(),
@@ -346,7 +351,7 @@ mod tests {
         );
         check_error(
             "\n  [jurnal]\n",
-            "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `trace`, `semconv`, \
+            "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `receive`, `trace`, `semconv`, \
              `redact`, `evidence`, `sandbox`, `journal`, `retention`, `prices`, `destination`; did you mean `journal`?",
         );
         check_error(

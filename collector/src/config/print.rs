@@ -7,6 +7,7 @@ use hookspan_core::sessions::{TabMode, TraceMode};
 use hookspan_redact::UserRule;
 use toml::{Table, Value};
 
+use super::listen::Place;
 use super::{Config, OpenInference};
 
 /// Replacement for a value that may hold a secret.
@@ -18,6 +19,7 @@ impl Config {
     pub fn to_toml(&self) -> Table {
         let mut root = Table::new();
         root.insert("dashboard".into(), Value::Table(self.dashboard_table()));
+        root.insert("receive".into(), Value::Table(self.receive_table()));
         root.insert("trace".into(), Value::Table(self.trace_table()));
         root.insert("semconv".into(), Value::Table(self.semconv_table()));
         root.insert("redact".into(), Value::Table(self.redact_table()));
@@ -105,18 +107,25 @@ impl Config {
     fn dashboard_table(&self) -> Table {
         let hosts = self.dashboard.allow_hosts.iter().map(|host| Value::from(host.as_str()));
         let uids = self.dashboard.allow_uids.iter().map(|uid| Value::from(i64::from(*uid)));
-        let listen: Vec<Value> =
-            self.dashboard.listen.iter().map(|place| Value::from(place.to_string())).collect();
-        let listen = match <[Value; 1]>::try_from(listen) {
-            Ok([one]) => one,
-            Err(several) => Value::Array(several),
-        };
         Table::from_iter([
-            ("listen".into(), listen),
+            ("listen".into(), listen(&self.dashboard.listen)),
             ("token".into(), Value::from(self.dashboard.token)),
             ("allow_hosts".into(), Value::Array(hosts.collect())),
             ("allow_uids".into(), Value::Array(uids.collect())),
             ("insecure".into(), Value::from(self.dashboard.insecure)),
+        ])
+    }
+
+    fn receive_table(&self) -> Table {
+        let receive = &self.receive;
+        let uids = receive.allow_uids.iter().map(|uid| Value::from(i64::from(*uid)));
+        Table::from_iter([
+            ("enabled".into(), Value::from(receive.enabled)),
+            ("listen".into(), listen(&receive.listen)),
+            ("allow_uids".into(), Value::Array(uids.collect())),
+            ("max_spans_per_session".into(), int(receive.max_spans_per_session)),
+            ("max_spans_per_day".into(), int(receive.max_spans_per_day)),
+            ("max_bytes_per_day".into(), int(receive.max_bytes_per_day)),
         ])
     }
 
@@ -153,6 +162,14 @@ impl Config {
             ("profile".into(), Value::from(profile)),
             ("openinference".into(), Value::from(openinference)),
         ])
+    }
+}
+
+fn listen(places: &[Place]) -> Value {
+    let places: Vec<Value> = places.iter().map(|place| Value::from(place.to_string())).collect();
+    match <[Value; 1]>::try_from(places) {
+        Ok([one]) => one,
+        Err(several) => Value::Array(several),
     }
 }
 

@@ -112,6 +112,12 @@ pub(crate) struct ServeInfo {
     pub pid: u32,
     /// Address of the dashboard, once it listens.
     pub address: Option<String>,
+    /// Address on which OTLP is received.
+    #[serde(default)]
+    pub receive: Option<String>,
+    /// A Unix socket on which OTLP is received, too.
+    #[serde(default)]
+    pub receive_socket: Option<PathBuf>,
     /// Version of the collector.
     #[serde(default)]
     pub version: String,
@@ -178,6 +184,8 @@ impl ServeInfo {
         let bare = Self {
             pid,
             address: None,
+            receive: None,
+            receive_socket: None,
             version: String::new(),
             started_ns: 0,
             token_required: false,
@@ -210,6 +218,8 @@ mod tests {
         ServeInfo {
             pid,
             address: Some("127.0.0.1:4329".into()),
+            receive: None,
+            receive_socket: None,
             version: "0.1.0".into(),
             started_ns: 5,
             token_required: true,

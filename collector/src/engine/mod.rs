@@ -40,6 +40,7 @@ use crate::disk::spare;
 use crate::store::damage::{self, Suspicion};
 use crate::store::open;
 use crate::store::prune::Selection;
+use crate::store::received::{self, Incoming, Limits, Taken};
 use crate::store::write::{Committed, Store};
 
 /// A shim stamps its record before it reads standard input, so a hook may reach the journal shortly after a later one.
@@ -203,6 +204,26 @@ impl Engine {
             return Ok(());
         }
         self.take(Batch { horizon: Horizon::At(horizon), ..Batch::default() }).map(drop)
+    }
+
+    /// Stores what another program sent, and tries traces again whose session was not known. It is tried once: the sender gets
+    /// the refusal and sends again.
+    ///
+    /// # Errors
+    /// Returns SQLite's error. Then nothing is stored.
+    pub(crate) fn receive(
+        &mut self,
+        incoming: &Incoming,
+        limits: Limits,
+        now: Timestamp,
+    ) -> rusqlite::Result<Taken> {
+        // What is accepted must be on the disk, because no journal has it.
+        self.store.set_haste(false)?;
+        self.store.run(|db| {
+            received::join::again(db, now.0)?;
+            received::age::sweep(db, now.0)?;
+            received::take::take(db, incoming, limits, now.0)
+        })
     }
 
     /// Deletes the selection, also from the fold. Returns when no file of the database contains any of it.

@@ -14,6 +14,7 @@ use crate::store::write::Preparer;
 
 mod rebuild;
 mod recall;
+mod receive;
 mod refusals;
 mod tables;
 

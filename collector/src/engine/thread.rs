@@ -9,6 +9,7 @@ use hookspan_view::source::Deleted;
 use super::{Batch, DeleteError, Engine, Horizon, Outcome, STRAGGLER_NS};
 use crate::clock;
 use crate::store::prune::Selection;
+use crate::store::received::{Incoming, Limits, Taken};
 
 /// Requests to the engine.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(crate) enum Input {
     Batch(Batch, Option<Sender<Outcome>>),
     /// Move the write-ahead log into the database. The answer says whether all of it was moved.
     Checkpoint(Sender<bool>),
+    /// Store what another program sent, or nothing. It answers once that is on the disk, or with SQLite's refusal.
+    Receive(Incoming, Limits, Sender<rusqlite::Result<Taken>>),
     /// Delete the selection. The answer comes when no file of the database holds any of it.
     Delete(Selection, Sender<Result<Deleted, DeleteError>>),
 }
@@ -133,6 +136,9 @@ fn run(engine: &mut Engine, inputs: &Receiver<Input>, look_again: &dyn Fn()) {
                     tracing::warn!(%error, "the deleted data still takes up space on the disk");
                 }
                 let _sent = answer.send(deleted);
+            }
+            Input::Receive(incoming, limits, answer) => {
+                let _sent = answer.send(engine.receive(&incoming, limits, clock::now()));
             }
             Input::Checkpoint(answer) => engine.store.ask_checkpoint(answer),
         }

@@ -39,7 +39,9 @@ fn needs(
 ) -> Needs {
     let temporary = env.path("TMPDIR").into_iter().chain(TEMPORARY.map(PathBuf::from));
     let writable = std::iter::once(dir.root().to_owned()).chain(temporary).collect();
-    let sockets = config.dashboard.sockets().filter_map(Path::parent).map(Path::to_owned);
+    let receiving = config.receive.sockets().filter(|_| config.receive.enabled);
+    let sockets = config.dashboard.sockets().chain(receiving);
+    let sockets = sockets.filter_map(Path::parent).map(Path::to_owned);
     Needs { writable, sockets: sockets.collect(), ports: ports(env, destinations) }
 }
 

@@ -24,7 +24,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use hookspan_dashboard::{Clock, Door, Settings};
+use hookspan_dashboard::Settings;
 use hookspan_view::SourceError;
 use hookspan_view::health::JournalHealth;
 use hookspan_view::source::Control;
@@ -32,7 +32,7 @@ use hookspan_view::source::{Audit, Deleted, InstallStep, Privacy, PrivacyClass};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::access::AccessFile;
+use crate::access::{AccessFile, Clock, Door};
 use crate::audit::{AuditFile, What};
 use crate::clock;
 use crate::config::destination::{self, ContentPolicy, Destination};
@@ -43,6 +43,7 @@ use crate::export::{self, Exporters, Reread, preview};
 use crate::hooks_json::plan::{self, Wish};
 use crate::hooks_json::{Plan, Scope};
 use crate::ingest::Reading;
+use crate::receive::Receiver;
 use crate::redaction::Redaction;
 use crate::sandbox::Held;
 use crate::search::Search;
@@ -50,7 +51,7 @@ use crate::source::{AskAudit, AskInstall, Extras, NoteExport, StoreSource};
 use crate::store::open::Readers;
 use crate::store::prune::Selection;
 use erase::Eraser;
-use http::{Listeners, Server, Slots};
+use http::{Listeners, Server, Slots, Versions};
 use retention::Pruner;
 use stop::Stop;
 use threads::Threads;
@@ -90,9 +91,8 @@ pub(crate) fn run(
     reread: Reread,
     ready: impl FnOnce(&Started<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    config.dashboard.check()?;
+    let destinations = configured(config, env)?;
     confine::give_up_privileges();
-    let destinations = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
     dir.prepare()?;
     let lock = Lock::acquire(dir)?;
     // The directory exists now, so its key is used from the first start on.
@@ -102,11 +102,13 @@ pub(crate) fn run(
     let key = OwnerKey::new().context("the system has no randomness")?;
     let audit = Arc::new(AuditFile::new(dir));
     audit.destinations(&destinations.iter().map(|one| (one.name.clone(), one.gets())).collect());
-    let door = config.dashboard.token.then(|| door(dir, &key, &audit)).transpose()?;
+    let needs_door = config.dashboard.token || config.receive.enabled;
+    let door = needs_door.then(|| door(dir, &key, &audit)).transpose()?;
     // Signals are handled before the first socket exists. So whoever ends the collector from here on leaves nothing
     // behind.
     let stop = Stop::listen()?;
     let listeners = Listeners::bind(&config.dashboard)?;
+    let receiving = Listeners::receive(&config.receive)?;
     let held = confine::confine(dir, config, env, &destinations);
     let mut ready = Some(ready);
     let one = || One {
@@ -122,7 +124,7 @@ pub(crate) fn run(
         stop: &stop,
     };
     let ended = loop {
-        let ended = one().run(&listeners, &destinations, &mut ready);
+        let ended = one().run(&listeners, receiving.as_ref(), &destinations, &mut ready);
         match ended.and_then(|ended| begins_again(ended, dir, &lock)) {
             Ok(None) => {}
             ended => break ended,
@@ -133,12 +135,24 @@ pub(crate) fn run(
         ServeInfo::remove(dir);
     }
     listeners.remove();
+    receiving.iter().for_each(Listeners::remove);
     if matches!(ended, Ok(Some(Ended::AskedEarly))) {
         // A part of the start still works in the state directory. The kernel releases the lock when the process has
         // ended.
         std::mem::forget(lock);
     }
     ended.map(drop)
+}
+
+/// Checks where the collector listens, and returns the destinations.
+fn configured(config: &Config, env: &Environment) -> anyhow::Result<Vec<Destination>> {
+    config.dashboard.check()?;
+    config.receive.check(&config.dashboard)?;
+    let all = destination::all(config, env).map_err(|error| Misuse(error.to_string()))?;
+    for one in &all {
+        config.receive.check_destination(&one.name, &one.connection.endpoint)?;
+    }
+    Ok(all)
 }
 
 /// Cleans up after one run with a database. Returns `None` if another run follows.
@@ -226,6 +240,7 @@ impl One<'_> {
     fn run(
         self,
         listeners: &Listeners,
+        receiving: Option<&Listeners>,
         destinations: &[Destination],
         ready: &mut Option<impl FnOnce(&Started<'_>) -> anyhow::Result<()>>,
     ) -> anyhow::Result<Ended> {
@@ -255,7 +270,7 @@ impl One<'_> {
             Arc::new(self.source(&threads, &search, destinations)),
             Arc::new(controls),
             Settings {
-                door: door.cloned(),
+                door: door.filter(|_| dashboard.token).cloned(),
                 address,
                 allow_hosts: dashboard.allow_hosts.clone(),
                 closing: closing.clone(),
@@ -264,13 +279,11 @@ impl One<'_> {
             },
         )
         .map_err(|error| Misuse(error.to_string()))?;
-        self.announce(listeners, address, ready)?;
-        let audit = Arc::clone(audit);
-        let server = Server::new(router, Slots::new(), &dashboard.allow_uids, closing, audit);
+        self.announce(listeners, receiving, ready)?;
+        let servers =
+            self.servers((&runtime, &threads), router, (listeners, receiving), closing)?;
         let replaced = wait_for_replacement(lock, dir);
-        let listeners = listeners.again()?;
-        let ended =
-            runtime.block_on(serve(server, listeners, &close, stop.clone(), restart, replaced));
+        let ended = runtime.block_on(serve(servers, &close, stop.clone(), restart, replaced));
 
         if let Some(pruner) = pruner {
             pruner.stop();
@@ -300,6 +313,46 @@ impl One<'_> {
         let wake = threads.signals.settled.subscribe();
         let database = self.dir.database();
         export::spawn(runtime.handle(), &database, destinations.to_vec(), &settings, &wake)
+    }
+
+    /// The dashboard and, if it is wanted, the receiver of OTLP.
+    fn servers(
+        &self,
+        (runtime, threads): (&Runtime, &Threads),
+        router: axum::Router,
+        (pages, receiving): (&Listeners, Option<&Listeners>),
+        closing: watch::Receiver<bool>,
+    ) -> anyhow::Result<Servers> {
+        let receiving = receiving.map(|at| self.receiving(runtime, threads, at, &closing));
+        let uids = &self.config.dashboard.allow_uids;
+        let audit = Arc::clone(self.audit);
+        let server = Server::new(Versions::One, router, Slots::new(), uids, closing, audit);
+        Ok(Servers { pages: (server, pages.again()?), receiving: receiving.transpose()? })
+    }
+
+    /// The receiver of OTLP. It also starts what tends it.
+    fn receiving(
+        &self,
+        runtime: &Runtime,
+        threads: &Threads,
+        listeners: &Listeners,
+        closing: &watch::Receiver<bool>,
+    ) -> anyhow::Result<(Server, Listeners)> {
+        let receive = &self.config.receive;
+        let door = self.door.context("senders need a token")?;
+        let keep = Box::new(threads.keep(receive));
+        let redaction = self.settings.redaction.clone();
+        let receiver = Receiver::new(Arc::clone(door), keep, redaction);
+        let server = Server::new(
+            Versions::OneAndTwo,
+            receiver.router(),
+            Slots::for_senders(),
+            &receive.allow_uids,
+            closing.clone(),
+            Arc::clone(self.audit),
+        );
+        runtime.spawn(receiver.tend(closing.clone()));
+        Ok((server, listeners.again()?))
     }
 
     fn search(&self, threads: &Threads) -> io::Result<Search> {
@@ -346,12 +399,16 @@ impl One<'_> {
     fn announce(
         &self,
         listeners: &Listeners,
-        address: Option<SocketAddr>,
+        receiving: Option<&Listeners>,
         ready: &mut Option<impl FnOnce(&Started<'_>) -> anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
+        let written = |address: Option<SocketAddr>| address.map(|address| address.to_string());
+        let receive = receiving.map(Listeners::address).transpose()?.flatten();
         let info = ServeInfo {
             pid: std::process::id(),
-            address: address.map(|address| address.to_string()),
+            address: written(listeners.address()?),
+            receive: written(receive),
+            receive_socket: receiving.and_then(Listeners::socket).map(Path::to_path_buf),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_ns: clock::now().0,
             token_required: self.config.dashboard.token,
@@ -498,16 +555,23 @@ impl Control for Controls {
     }
 }
 
-/// Serves pages until a signal arrives.
+/// What listens.
+struct Servers {
+    pages: (Server, Listeners),
+    receiving: Option<(Server, Listeners)>,
+}
+
+/// Serves pages, and receives OTLP, until a signal arrives.
 async fn serve(
-    server: Server,
-    listeners: Listeners,
+    servers: Servers,
     close: &watch::Sender<bool>,
     stop: Stop,
     mut restart: watch::Receiver<Option<Restart>>,
     replaced: impl Future<Output = ()>,
 ) -> anyhow::Result<Ended> {
-    let mut server = tokio::spawn(server.run(listeners));
+    let (pages, listeners) = servers.pages;
+    let mut server = tokio::spawn(pages.run(listeners));
+    let receiving = servers.receiving.map(|(receiver, at)| tokio::spawn(receiver.run(at)));
     let ended = tokio::select! {
         ended = &mut server => {
             ended??;
@@ -519,8 +583,19 @@ async fn serve(
     };
     close.send_replace(true);
     // Pages that are still loading are cut off. The browser asks again.
-    drop(tokio::time::timeout(GOODBYE / 2, &mut server).await);
+    let both = async {
+        let _ended = (&mut server).await;
+        if let Some(receiving) = &receiving {
+            while !receiving.is_finished() {
+                tokio::time::sleep(GOODBYE / 20).await;
+            }
+        }
+    };
+    drop(tokio::time::timeout(GOODBYE / 2, both).await);
     server.abort();
+    if let Some(receiving) = receiving {
+        receiving.abort();
+    }
     Ok(ended)
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::examiner::Examiner;
 use crate::clock;
-use crate::config::{Config, Journal};
+use crate::config::{Config, Journal, Receive};
 use crate::dirs::StateDir;
 use crate::disk;
 use crate::engine::{self, DeleteError, Engine, Input, Signals};
@@ -20,10 +20,12 @@ use crate::evidence;
 use crate::git;
 use crate::ingest::{self, Ingest, Intake, Reading, epoch};
 use crate::journal::Limits;
+use crate::receive::{Keep, NotKept};
 use crate::store::damage::Suspicion;
 use crate::store::examine::{self, Ending, Verdict};
 use crate::store::open::{self, OpenError, Readers};
 use crate::store::prune::Selection;
+use crate::store::received;
 use crate::store::salvage;
 use crate::store::write::Store;
 
@@ -68,6 +70,34 @@ impl WeakInputs {
             .and_then(|inputs| inputs.send(Input::Delete(what.clone(), answer)).ok())
             .ok_or(DeleteError::Ending)?;
         deleted.recv().map_err(|_| DeleteError::Ending)?
+    }
+}
+
+/// Stores received OTLP through the engine's thread.
+pub(super) struct Kept {
+    inputs: WeakInputs,
+    limits: received::Limits,
+}
+
+/// How long a received request may wait for the engine. Senders wait 10 s for an answer.
+const RECEIVE_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Keep for Kept {
+    fn keep(&self, incoming: received::Incoming) -> Result<received::Taken, NotKept> {
+        let inputs = self.inputs.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (answer, taken) = bounded(1);
+        let input = Input::Receive(incoming, self.limits, answer);
+        let sent = inputs.and_then(|inputs| inputs.send_timeout(input, RECEIVE_PATIENCE).ok());
+        sent.ok_or(NotKept)?;
+        // Once it is with the engine, only the engine's answer says whether it is stored.
+        match taken.recv() {
+            Ok(Ok(taken)) => Ok(taken),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "receive.not_stored");
+                Err(NotKept)
+            }
+            Err(_) => Err(NotKept),
+        }
     }
 }
 
@@ -130,6 +160,16 @@ impl Threads {
     /// Sends requests to the engine.
     pub(super) fn inputs(&self) -> WeakInputs {
         WeakInputs(Arc::clone(&self.inputs))
+    }
+
+    /// Stores received OTLP.
+    pub(super) fn keep(&self, receive: &Receive) -> Kept {
+        let limits = received::Limits {
+            session_spans: receive.max_spans_per_session,
+            day_spans: receive.max_spans_per_day,
+            day_bytes: receive.max_bytes_per_day,
+        };
+        Kept { inputs: self.inputs(), limits }
     }
 
     /// Ends the threads in the order in which data passes through them. Each one finishes its current work first.

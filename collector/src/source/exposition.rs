@@ -233,6 +233,13 @@ fn own_health(page: &mut Page<'_>, health: &Health) {
     for (key, count) in health.counters.iter().filter(|(key, _)| !key.contains('.')) {
         page.sum("hookspan_events_total", &[("event", key)], *count as f64);
     }
+    // The names after this prefix are hookspan's own.
+    let received = health.counters.iter();
+    let received = received.filter_map(|(key, count)| Some((key.strip_prefix("otlp.")?, count)));
+    page.family("hookspan_otlp_total", "counter", "What happened to OTLP that was received.");
+    for (event, count) in received {
+        page.sum("hookspan_otlp_total", &[("event", event)], *count as f64);
+    }
     if let Some(arrival) = &health.arrival {
         let name = "hookspan_hook_arrival_seconds";
         page.family(

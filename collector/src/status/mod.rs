@@ -38,6 +38,8 @@ pub(crate) struct Status {
     pub version: Option<String>,
     /// The dashboard's address, without signing in (`hookspan open` signs in). `None` if it listens on no address.
     pub dashboard_url: Option<String>,
+    /// Where OTLP is received: an address, or `unix:PATH`. `None` if nothing is received.
+    pub receive: Option<String>,
     /// What is in the journal.
     pub journal: Journal,
     /// How far the journal was committed, in the store's format.
@@ -286,6 +288,8 @@ impl Status {
     /// Adds what only the running collector knows.
     fn ask_collector(&mut self, info: ServeInfo) {
         self.dashboard_url = info.url();
+        let socket = || info.receive_socket.as_ref().map(|path| format!("unix:{}", path.display()));
+        self.receive = info.receive.clone().or_else(socket);
         match health::ask(&info) {
             Ok(health) => {
                 self.trouble = health.trouble;

@@ -17,6 +17,7 @@ pub(crate) mod export;
 pub(crate) mod open;
 pub(crate) mod prune;
 pub(crate) mod read;
+pub(crate) mod received;
 pub(crate) mod rows;
 pub(crate) mod salvage;
 pub(crate) mod search;

@@ -8,6 +8,7 @@ pub mod line;
 pub mod label;
 pub mod subject;
 pub mod health;
+pub mod received;
 pub mod source;
 pub mod changes;
 pub mod facet;

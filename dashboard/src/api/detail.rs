@@ -15,6 +15,7 @@ use serde_json::{Map, json};
 use super::extract::Route;
 use super::files::file_url;
 use super::payload::{self, PayloadItem};
+use super::received::{self, ReceivedItem};
 use super::span_ref::{SpanRef, find};
 use super::{Answer, json, read, session_url};
 use crate::App;
@@ -53,6 +54,8 @@ pub(super) struct Detail {
     links: Vec<LinkItem>,
     payloads: Vec<PayloadItem>,
     export: Vec<ExportItem>,
+    /// What other programs sent over OTLP that stands below it.
+    received: Vec<ReceivedItem>,
     /// The page of the file that the call reads, changes or deletes.
     file_url: Option<String>,
     /// Links to this span in other programs.
@@ -121,9 +124,12 @@ pub(super) async fn detail(
         let path = path(source, &span)?;
         let payloads = payload::list(source, &span)?;
         let export = source.exports(row)?;
+        let all = source.received(Some(&span.root), received::SPANS_MAX)?;
+        let below = all.spans.into_iter().filter(|one| one.below == Some(span.id));
+        let received = below.map(ReceivedItem::from).collect();
         let open_in = source.links().into_iter().map(|link| OpenIn::new(link, &span)).collect();
         let view = view(line, span, path, payloads, export);
-        Ok(Some(Detail { open_in, ..view }))
+        Ok(Some(Detail { open_in, received, ..view }))
     });
     json(detail.await?.ok_or_else(|| Problem::not_found("span"))?)
 }
@@ -178,6 +184,7 @@ fn view(
         links: span.links.iter().map(link).collect(),
         payloads,
         export: export.collect(),
+        received: Vec::new(),
         file_url: facet::file(&span).map(|file| file_url(file.project.as_deref(), &file.path)),
         open_in: Vec::new(),
         url: format!("{}#{}", session_url(&span.root), span.id),

@@ -8,8 +8,8 @@ use serde_json::json;
 use super::description::{Index, Operation, Output, index};
 use super::{
     Answer, Table, access, compare, critical, detail, digest, edits, errors, export, files, health,
-    install, json, latency, lints, login, now, overview, payload, privacy, search, sessions, spans,
-    steps, stream, time,
+    install, json, latency, lints, login, now, overview, payload, privacy, received, search,
+    sessions, spans, steps, stream, time,
 };
 
 /// The committed description.
@@ -62,6 +62,8 @@ fn of_sessions(table: &mut impl Table) {
     table.get("/api/v1/sessions/{session}/lints", lints, lints::lints);
     let path = "the critical path of a turn: the spans that its end waited for";
     table.get("/api/v1/sessions/{session}/critical-path", path, critical::critical_path);
+    let received = "what other programs sent over OTLP for it, each span after the one above it";
+    table.get("/api/v1/sessions/{session}/received", received, received::of_session);
     table.get("/api/v1/sessions/{session}/export", "the session as a file", export::file);
     table.post(
         "/api/v1/sessions/{session}/delete",
@@ -79,6 +81,8 @@ fn of_spans(table: &mut impl Table) {
     table.get("/api/v1/spans/{span}/payload/{part}", payload, payload::payload);
     let diff = "one edit as hunks; for a large edit only the numbers of lines";
     table.get("/api/v1/spans/{span}/diff", diff, edits::diff);
+    let apart = "what was received over OTLP and belongs to no session, newest first";
+    table.get("/api/v1/received", apart, received::apart);
     table.get("/api/v1/traces/{trace}", "the session of a trace", detail::trace);
 }
 

@@ -33,6 +33,7 @@ mod overview;
 mod payload;
 mod privacy;
 mod query;
+mod received;
 mod search;
 mod sessions;
 mod span_ref;

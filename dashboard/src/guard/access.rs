@@ -142,6 +142,9 @@ pub struct ScriptToken {
     /// When it was last used, to the hour; `None` if it was not used yet.
     #[serde(default)]
     pub used_s: Option<i64>,
+    /// It may only send telemetry. Such a token stands in the environment of many programs, so it must read nothing.
+    #[serde(default)]
+    pub sends_only: bool,
 }
 
 /// Why a token was not made.
@@ -195,6 +198,29 @@ impl Access {
         random: [u8; 32],
         now_s: i64,
     ) -> Result<String, BadToken> {
+        self.create(name, random, now_s, false)
+    }
+
+    /// The same for a token that may only send telemetry.
+    ///
+    /// # Errors
+    /// See [`BadToken`].
+    pub fn create_sending_token(
+        &mut self,
+        name: &str,
+        random: [u8; 32],
+        now_s: i64,
+    ) -> Result<String, BadToken> {
+        self.create(name, random, now_s, true)
+    }
+
+    fn create(
+        &mut self,
+        name: &str,
+        random: [u8; 32],
+        now_s: i64,
+        sends_only: bool,
+    ) -> Result<String, BadToken> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(plain) {
             return Err(BadToken::Name);
@@ -212,13 +238,15 @@ impl Access {
             sha256,
             created_s: now_s,
             used_s: None,
+            sends_only,
         });
         Ok(text)
     }
 
     /// Gives a token a new text; the old text becomes invalid. `None` if there is no such token.
     pub fn rotate_token(&mut self, name: &str, random: [u8; 32], now_s: i64) -> Option<String> {
-        self.revoke_token(name).then(|| self.create_token(name, random, now_s).ok())?
+        let sends_only = self.tokens.iter().any(|token| token.name == name && token.sends_only);
+        self.revoke_token(name).then(|| self.create(name, random, now_s, sends_only).ok())?
     }
 
     /// Revokes a token. Returns false if there is no such token.
@@ -364,6 +392,22 @@ mod tests {
             access.create_token(&format!("t{n}"), [1; 32], 0).unwrap();
         }
         assert_eq!(access.create_token("more", [8; 32], 5), Err(BadToken::Full));
+    }
+
+    #[test]
+    fn a_new_text_gives_a_token_no_more_rights() {
+        let mut access = Access::default();
+        access.create_sending_token("build", [1; 32], 5).unwrap();
+        access.create_token("script", [2; 32], 5).unwrap();
+        for (name, sends_only) in [("build", true), ("script", false)] {
+            let text = access.rotate_token(name, [3; 32], 6).unwrap();
+            assert_eq!(
+                access.token(&text).map(|token| token.sends_only),
+                Some(sends_only),
+                "{name}"
+            );
+            access.revoke_token(name);
+        }
     }
 
     #[test]

@@ -250,7 +250,24 @@ impl Door {
         self.credentials().forget(session);
     }
 
+    /// Whether the sender of telemetry shows a token, of either kind, in its header `Authorization`. A refusal is recorded.
+    #[must_use]
+    pub fn admits_sender(&self, authorization: &str) -> bool {
+        let admitted = authorization.split_once(' ').is_some_and(|(scheme, text)| {
+            scheme.eq_ignore_ascii_case("bearer") && self.token(text.trim(), true).is_some()
+        });
+        if !admitted {
+            self.vault.note(Knock::TokenRefused);
+        }
+        admitted
+    }
+
     fn bearer(&self, text: &str) -> Option<Who> {
+        self.token(text, false)
+    }
+
+    /// Who shows this token. A token that may only send is valid only where something is sent.
+    fn token(&self, text: &str, is_sending: bool) -> Option<Who> {
         // Longer than any token of ours.
         if text.len() > 4 * TEXT_MAX {
             return None;
@@ -259,7 +276,7 @@ impl Door {
             return Some(Who::Owner);
         }
         let access = self.vault.read().ok()?;
-        let token = access.token(text)?;
+        let token = access.token(text).filter(|token| is_sending || !token.sends_only)?;
         self.touch(token.used_s.unwrap_or(0), None, Some(&token.name));
         Some(Who::Script(token.name.clone()))
     }

@@ -20,6 +20,7 @@ use hookspan_view::changes::Notice;
 use hookspan_view::facet;
 use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth, MetricsHealth};
 use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::received::AllReceived;
 use hookspan_view::source::{
     Administration, Audit, Failure, Found, Hit, InstallStep, LineFilter, Lines, Position, Privacy,
     PrivacyClass, Query, Search, SessionFilter, Sessions, Spans,
@@ -224,6 +225,10 @@ impl Sessions for ListSource {
 }
 
 impl Spans for ListSource {
+    fn received(&self, _: Option<&str>, _: usize) -> Result<AllReceived> {
+        Ok(AllReceived::default())
+    }
+
     fn lines(&self, root: &str, since: Option<u64>, limit: usize) -> Result<Lines> {
         let data = self.data();
         let of_root = |stored: &Stored| &*stored.span.root == root;

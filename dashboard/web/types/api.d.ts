@@ -1331,6 +1331,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/received": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what was received over OTLP and belongs to no session, newest first */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what was received over OTLP and belongs to no session, newest first */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ReceivedList"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/search": {
         parameters: {
             query?: never;
@@ -1764,6 +1809,54 @@ export interface paths {
                     };
                     content: {
                         "application/json": components["schemas"]["PageOfLint"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions/{session}/received": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** what other programs sent over OTLP for it, each span after the one above it */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description what other programs sent over OTLP for it, each span after the one above it */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ReceivedList"];
                     };
                 };
                 /** @description What was wrong, and what to do */
@@ -3525,6 +3618,55 @@ export interface components {
             /** Format: uint64 */
             len: number;
         };
+        /** @description A received span, or a log record that is shown like one. */
+        ReceivedItem: {
+            attributes: {
+                [key: string]: unknown;
+            };
+            /** @description The span of ours below which it stands. */
+            below: string | null;
+            /**
+             * Format: uint32
+             * @description Attributes that were dropped or shortened.
+             */
+            cut: number;
+            /**
+             * Format: uint
+             * @description Received spans above it that stand below the same span of ours.
+             */
+            depth: number;
+            /** Format: int64 */
+            dur_us: number;
+            failed: boolean;
+            id: string;
+            /** Format: uint64 */
+            input_tokens: number | null;
+            /** @description How its session is known: traceparent, session_id, inferred; null if it is not. */
+            joined: string | null;
+            /** @description span, record. */
+            kind: string;
+            message: string | null;
+            model: string | null;
+            name: string;
+            /** Format: uint64 */
+            output_tokens: number | null;
+            parent_id: string | null;
+            service: string;
+            /** Format: int64 */
+            start_us: number;
+            trace_id: string;
+        };
+        /** @description What was received. */
+        ReceivedList: {
+            items: components["schemas"]["ReceivedItem"][];
+            /**
+             * Format: uint64
+             * @description Number of all; more than `items` has if they are too many for one answer.
+             */
+            total: number;
+            url: string;
+            usage: components["schemas"]["ToldItem"][];
+        };
         RecentError: {
             /** Format: int64 */
             at_us: number;
@@ -3833,6 +3975,8 @@ export interface components {
             parent_id: string | null;
             path: components["schemas"]["PathStep"][];
             payloads: components["schemas"]["PayloadItem"][];
+            /** @description What other programs sent over OTLP that stands below it. */
+            received: components["schemas"]["ReceivedItem"][];
             /** Format: int64 */
             row: number;
             session: string;
@@ -4080,6 +4224,31 @@ export interface components {
             name: string;
             /** Format: int64 */
             used_us: number | null;
+        };
+        /** @description Tokens and cost that a program told over OTLP, of one model. */
+        ToldItem: {
+            /** Format: uint64 */
+            cache_read: number | null;
+            /** Format: uint64 */
+            cache_write: number | null;
+            /**
+             * Format: double
+             * @description As the program estimates.
+             */
+            cost_usd: number | null;
+            /**
+             * Format: uint64
+             * @description Both cache parts included.
+             */
+            input: number | null;
+            model: string | null;
+            /** Format: uint64 */
+            output: number | null;
+            /** Format: uint64 */
+            requests: number | null;
+            service: string;
+            /** @description counter, record, span. */
+            source: string;
         };
         ToolPair: {
             a: components["schemas"]["ToolSum"];

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Span, Status, TurnSummary, Value};
 use hookspan_view::item::{RepositoryItem, TokenCounts};
+use hookspan_view::received::AllReceived;
 use serde::Serialize;
 
+use super::received::{ReceivedSpan, Told};
 use crate::cli::cost::Cost;
 use crate::cli::sessions::{Session, rfc3339};
 
@@ -22,6 +24,12 @@ pub(super) struct Shown {
     estimated_cost: Option<Cost>,
     turns: Vec<Turn>,
     spans: Vec<ShownSpan>,
+    /// What other programs sent over OTLP. Absent if there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    received: Vec<ReceivedSpan>,
+    /// Tokens and cost that they told. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    received_usage: Vec<Told>,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,6 +75,7 @@ impl Shown {
         session: SessionSummary,
         turns: Vec<TurnSummary>,
         spans: Vec<Span>,
+        received: AllReceived,
         prices: &Prices,
     ) -> Self {
         let SessionParts { turns: parts, idle, whole } = SessionParts::of(&session, &turns);
@@ -79,6 +88,8 @@ impl Shown {
             estimated_cost: Cost::of(prices, prices.of_turns(&turns)),
             turns: turns.into_iter().map(|turn| Turn::new(turn, prices)).collect(),
             spans: spans.into_iter().map(Into::into).collect(),
+            received: received.spans.into_iter().map(Into::into).collect(),
+            received_usage: received.usage.into_iter().map(Into::into).collect(),
         }
     }
 }

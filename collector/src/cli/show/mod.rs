@@ -1,6 +1,7 @@
 //! `hookspan show`: one session as a waterfall in the terminal.
 
 mod json;
+mod received;
 mod waterfall;
 
 use std::process::ExitCode;
@@ -54,21 +55,24 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     // Redacts before anything is cut to the terminal's width, because half a secret matches no rule.
     blank.session(&mut session);
     turns.iter_mut().for_each(|turn| blank.turn(turn));
+    let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
+    let all = source.received(Some(&root), LINES_MAX);
+    let mut all = all.map_err(|error| anyhow::anyhow!("{unreadable}: {}", error.0))?;
+    received::redact(&mut all, &blank);
     if args.json {
         let spans = read::spans(&database, &root, usize::MAX).context(unreadable)?;
         let spans = spans.into_iter().map(|(_, span)| span).collect();
-        let mut shown = serde_json::to_value(json::Shown::new(session, turns, spans, &prices))?;
+        let mut shown =
+            serde_json::to_value(json::Shown::new(session, turns, spans, all, &prices))?;
         blank.json(&mut shown);
         print_json(&shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
     let lines = source.lines(&root, None, LINES_MAX);
     let mut lines = lines.map_err(|error| anyhow::anyhow!("{unreadable}: {}", error.0))?;
     lines.lines.iter_mut().for_each(|line| blank.label(&mut line.label));
-    let paint = Paint::stdout(&global.env);
-    let mut shown =
-        waterfall::draw(&session, &turns, &lines.lines, &prices, output::columns(), paint);
+    let wide = (output::columns(), Paint::stdout(&global.env));
+    let mut shown = waterfall::draw(&session, &turns, &lines.lines, &all, &prices, wide);
     if !prices.is_empty() {
         shown += &cost::source(&config.price_lists);
     }

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Timestamp, Tokens, TurnSummary};
 use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::received::AllReceived;
 use hookspan_view::{facet, outcome};
 use unicode_width::UnicodeWidthStr as _;
 
+use super::received;
 use crate::cli::cost;
 use crate::cli::output::Paint;
 use crate::cli::sessions::{rfc3339, state_word};
@@ -23,12 +25,16 @@ pub(super) fn draw(
     session: &SessionSummary,
     turns: &[TurnSummary],
     lines: &[Line],
+    all: &AllReceived,
     prices: &Prices,
-    columns: usize,
-    paint: Paint,
+    (columns, paint): (usize, Paint),
 ) -> String {
-    let mut page = Page { tree: tree(lines), columns: columns.min(160), paint, out: String::new() };
+    let received = received::Lines::new(all);
+    let columns = columns.min(160);
+    let mut page = Page { tree: tree(lines), received, columns, paint, out: String::new() };
     page.heading(session);
+    // What programs tell of their tokens follows what hooks tell, and names its source.
+    received::usage(all).iter().for_each(|line| page.line(&format!("tokens {line}")));
     page.repository(session);
     page.outcome(session);
     if let Some(estimate) = prices.of_turns(turns) {
@@ -49,11 +55,17 @@ pub(super) fn draw(
             page.block(line);
         }
     }
+    let rest = page.received.elsewhere(|id| lines.iter().any(|line| line.id == id));
+    if !rest.is_empty() {
+        page.out += &format!("\n{}\n", paint.bold("Received, below no call"));
+        page.received_lines(&rest, 0);
+    }
     page.out
 }
 
 struct Page<'a> {
     tree: BTreeMap<i64, Vec<&'a Line>>,
+    received: received::Lines<'a>,
     columns: usize,
     paint: Paint,
     out: String,
@@ -257,8 +269,22 @@ impl<'a> Page<'a> {
             _ => (label, paint.green(&bar), mark.to_owned()),
         };
         self.out += &format!("   {mark} {label}{time} {}\n", bar.trim_end());
+        self.received_lines(&self.received.below(line.id), depth + 1);
         for child in self.tree.remove(&line.row).unwrap_or_default() {
             self.walk(child, depth + 1, scale);
+        }
+    }
+}
+
+impl Page<'_> {
+    /// Lines of other programs. They have no bar: their clock is not that of the hooks.
+    fn received_lines(&mut self, lines: &[(String, String)], depth: usize) {
+        let indent = "  ".repeat(depth.min(DEPTH_MAX));
+        let room = self.columns.saturating_sub(DURATION_COLUMNS + 6);
+        for (label, length) in lines {
+            let label = text::visible(&format!("{indent}{label}"), room);
+            let line = if length.is_empty() { label } else { format!("{label}  {length}") };
+            self.out += &format!("     {}\n", self.paint.dim(&line));
         }
     }
 }

@@ -5,9 +5,9 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use crate::config::Dashboard;
+use crate::config::{Dashboard, Receive};
 
-/// What the dashboard listens on.
+/// What the dashboard, or the receiver of OTLP, listens on.
 #[derive(Debug)]
 pub(in super::super) struct Listeners {
     tcp: Option<TcpListener>,
@@ -22,10 +22,25 @@ type Sockets = Vec<tokio::net::UnixListener>;
 type Sockets = ();
 
 impl Listeners {
-    /// Binds every address and socket in the configuration.
+    /// Binds every address and socket of the dashboard.
     pub(in super::super) fn bind(dashboard: &Dashboard) -> anyhow::Result<Self> {
-        let tcp = dashboard.tcp().map(listen).transpose()?;
-        let paths: Vec<PathBuf> = dashboard.sockets().map(Path::to_path_buf).collect();
+        Self::at(dashboard.tcp(), dashboard.sockets(), "--listen")
+    }
+
+    /// Binds every address and socket on which OTLP is received. `None` if none is.
+    pub(in super::super) fn receive(receive: &Receive) -> anyhow::Result<Option<Self>> {
+        let bind = || Self::at(receive.tcp(), receive.sockets(), "`listen` in [receive]");
+        receive.enabled.then(bind).transpose()
+    }
+
+    /// `with` is how a person chooses another address.
+    fn at<'a>(
+        tcp: Option<SocketAddr>,
+        sockets: impl Iterator<Item = &'a Path>,
+        with: &str,
+    ) -> anyhow::Result<Self> {
+        let tcp = tcp.map(|address| listen(address, with)).transpose()?;
+        let paths: Vec<PathBuf> = sockets.map(Path::to_path_buf).collect();
         #[cfg(unix)]
         let unix = paths.iter().map(|path| listen_unix(path)).collect::<anyhow::Result<_>>()?;
         Ok(Self {
@@ -75,14 +90,14 @@ impl Listeners {
     }
 }
 
-fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+fn listen(address: SocketAddr, with: &str) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => anyhow::anyhow!(
             "cannot listen on {address}: another program uses that port; stop it, or choose another port with \
-             --listen {}:0",
+             {with} {}:0",
             address.ip()
         ),
-        _ => anyhow::anyhow!("cannot listen on {address}: {error}; choose another address with --listen"),
+        _ => anyhow::anyhow!("cannot listen on {address}: {error}; choose another address with {with}"),
     })?;
     listener.set_nonblocking(true)?;
     Ok(listener)

@@ -17,15 +17,16 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
-use hookspan_dashboard::BySocket;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
+use crate::access::BySocket;
 use crate::audit::{AuditFile, Refusal};
 pub(super) use listeners::Listeners;
 use peer::Peers;
@@ -45,9 +46,26 @@ const HEADERS_MAX: usize = 64;
 /// Wait after a failed `accept`, for example when no descriptor is left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
+/// Limits of HTTP/2. An SDK sends one request at a time over one connection, so few streams are enough.
+const STREAMS_MAX: u32 = 16;
+const WINDOW_BYTES: u32 = 256 * 1024;
+/// A connection on which nothing answers a ping for this long is closed.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The versions of HTTP that are spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Versions {
+    /// The dashboard: HTTP/1.1 only.
+    One,
+    /// The receiver of OTLP: HTTP/2 as well, by prior knowledge, for gRPC.
+    OneAndTwo,
+}
+
 /// State shared by all connections.
 #[derive(Clone)]
 pub(super) struct Server {
+    versions: Versions,
     router: Router,
     by_socket: Router,
     refused: Router,
@@ -60,6 +78,7 @@ pub(super) struct Server {
 impl Server {
     /// `allow_uids` are accounts that may connect in addition to the owner and root.
     pub(super) fn new(
+        versions: Versions,
         router: Router,
         slots: Arc<Slots>,
         allow_uids: &[u32],
@@ -68,7 +87,7 @@ impl Server {
     ) -> Self {
         let by_socket = router.clone().layer(axum::Extension(BySocket));
         let peers = Arc::new(Peers::new(allow_uids));
-        Self { router, by_socket, refused: peer::refusal(), slots, peers, audit, closing }
+        Self { versions, router, by_socket, refused: peer::refusal(), slots, peers, audit, closing }
     }
 
     /// Serves until the collector closes and all connections have ended.
@@ -143,7 +162,7 @@ impl Server {
     fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: &Router) {
         let Some(slot) = self.slots.take() else { return };
         let (router, closing) = (router.clone(), self.closing.clone());
-        let task = tokio::spawn(connection(stream, router, closing, slot.clone()));
+        let task = tokio::spawn(connection(self.versions, stream, router, closing, slot.clone()));
         self.slots.hold(&slot, task.abort_handle());
     }
 }
@@ -159,7 +178,8 @@ async fn pause(error: &io::Error) {
 }
 
 async fn connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    versions: Versions,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: Router,
     mut closing: watch::Receiver<bool>,
     slot: Slot,
@@ -173,21 +193,60 @@ async fn connection(
             Ok::<Response<Body>, Infallible>(asked.until_sent(answer))
         }
     });
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new())
+    let service = TowerToHyperService::new(service);
+    let stream = TokioIo::new(Stalled::new(stream, WRITE_TIMEOUT));
+    // Errors are caused by the client: it disconnected, was too slow, or does not speak HTTP.
+    match versions {
+        Versions::One => {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIMEOUT)
+                .max_buf_size(BUFFER_MAX_BYTES)
+                .max_headers(HEADERS_MAX)
+                .half_close(false);
+            let serving = http.serve_connection(stream, service);
+            tokio::pin!(serving);
+            tokio::select! {
+                _ended = serving.as_mut() => {}
+                () = closed(&mut closing) => {
+                    serving.as_mut().graceful_shutdown();
+                    let _ended = serving.await;
+                }
+            }
+        }
+        Versions::OneAndTwo => {
+            let http = with_http2();
+            let serving = http.serve_connection(stream, service);
+            tokio::pin!(serving);
+            tokio::select! {
+                _ended = serving.as_mut() => {}
+                () = closed(&mut closing) => {
+                    serving.as_mut().graceful_shutdown();
+                    let _ended = serving.await;
+                }
+            }
+        }
+    }
+}
+
+fn with_http2() -> auto::Builder<TokioExecutor> {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    http.http1()
+        .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(BUFFER_MAX_BYTES)
         .max_headers(HEADERS_MAX)
         .half_close(false);
-    let stream = TokioIo::new(Stalled::new(stream, WRITE_TIMEOUT));
-    let serving = http.serve_connection(stream, TowerToHyperService::new(service));
-    tokio::pin!(serving);
-    // Errors are caused by the client: it disconnected, was too slow, or does not speak HTTP.
-    tokio::select! {
-        _ended = serving.as_mut() => {}
-        () = closed(&mut closing) => {
-            serving.as_mut().graceful_shutdown();
-            let _ended = serving.await;
-        }
-    }
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(4 * WINDOW_BYTES)
+        .max_header_list_size(BUFFER_MAX_BYTES as u32)
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_TIMEOUT);
+    http
 }
+
+#[cfg(test)]
+mod tests;

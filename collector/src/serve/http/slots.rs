@@ -17,6 +17,9 @@ use tokio::task::AbortHandle;
 const CONNECTIONS_MAX: usize = 256;
 /// One in this many descriptors is for connections. The others are for the journal, the database and destinations.
 const DESCRIPTOR_SHARE: usize = 4;
+/// The same for senders of OTLP.
+const SENDERS_MAX: usize = 64;
+const SENDER_SHARE: usize = 16;
 /// Minimum: one browser opens six.
 const CONNECTIONS_MIN: usize = 16;
 
@@ -71,6 +74,12 @@ impl Slots {
     pub(in super::super) fn new() -> Arc<Self> {
         let max = descriptors().map_or(CONNECTIONS_MAX, |limit| limit / DESCRIPTOR_SHARE);
         Self::of(max.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX))
+    }
+
+    /// Slots for senders of OTLP. Each program needs one or two, so a few are enough.
+    pub(in super::super) fn for_senders() -> Arc<Self> {
+        let max = descriptors().map_or(SENDERS_MAX, |limit| limit / SENDER_SHARE);
+        Self::of(max.clamp(CONNECTIONS_MIN, SENDERS_MAX))
     }
 
     fn of(max: usize) -> Arc<Self> {

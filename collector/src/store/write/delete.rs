@@ -12,6 +12,7 @@ use super::sketches::Counted;
 use super::{Committed, GIVEN, Store, Transaction, files, raw};
 use crate::store::export::ANSWER_DELETED;
 use crate::store::prune::Selection;
+use crate::store::received::age;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
 impl Store {
@@ -188,6 +189,7 @@ fn delete_conversation(
     .execute([id])?;
     let delete = "DELETE FROM raw_hook WHERE conversation = ?1";
     sum.hooks += db.prepare_cached(delete)?.execute([id])? as u64;
+    age::forget(db, id)?;
     // The row stays, because finding out whether anything still refers to it would mean searching the whole raw log.
     db.prepare_cached("UPDATE name SET text = 'deleted:' || id WHERE id = ?1")?.execute([id])?;
     Ok(())

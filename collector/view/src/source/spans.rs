@@ -4,6 +4,7 @@ use hookspan_core::{Span, SpanId, TraceId};
 
 use crate::Result;
 use crate::line::{Line, LineKind};
+use crate::received::AllReceived;
 
 /// Spans as lines of the waterfall or whole, with the raw hooks behind them. Every call is short (it runs on a thread
 /// for blocking work) and bounded by its arguments.
@@ -39,6 +40,8 @@ pub trait Spans {
     fn body(&self, seq: u64) -> Result<Option<Vec<u8>>>;
     /// What each destination did with the span in this row: name, and `sent`, `waiting`, `lost` or `open`.
     fn exports(&self, row: i64) -> Result<Vec<(String, String)>>;
+    /// What other programs sent over OTLP that belongs to a session, or, without one, to no session. At most `limit` spans.
+    fn received(&self, root: Option<&str>, limit: usize) -> Result<AllReceived>;
 }
 
 /// The waterfall of a session, or the changes in it.

@@ -133,6 +133,7 @@ function Attributes({ data }) {
     </dl>
     ${elsewhere(data).length > 0 && html`<h3>open in</h3><ul class="plain">${elsewhere(data).map(({ name, url }) => html`<li><a href=${url} target="_blank" rel="noopener noreferrer" title=${url}>${visible(name)}</a></li>`)}</ul>`}
     ${data.events.length > 0 && html`<h3>events</h3><ul class="plain">${data.events.map((event) => html`<li><span class="num dim">${clock(event.at_us)}</span> ${visible(event.name)}</li>`)}</ul>`}
+    ${data.received.length > 0 && html`<h3>received over OTLP</h3><ul class="plain">${data.received.map((one) => html`<li class="blurry" title=${`${visible(one.service)}, joined by ${one.joined}`}>${"\u2003".repeat(Math.min(one.depth, 8))}${one.failed ? "✗ " : ""}${visible(one.name)} <span class="num dim">${duration(one.dur_us)}</span></li>`)}</ul>`}
     ${data.links.length > 0 && html`<h3>links</h3><ul class="plain">${data.links.map((link) => html`<li>${visible(link.type)} <a class="num" href=${link.url}>${link.id}</a></li>`)}</ul>`}
   </div>`;
 }

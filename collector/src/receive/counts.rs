@@ -1,0 +1,27 @@
+//! Counters of requests that store nothing, kept until something is stored with them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// See the module. Names come from this program alone, so there are few.
+#[derive(Debug, Default)]
+pub(super) struct Counts(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Counts {
+    pub(super) fn add(&self, key: &'static str, by: u64) {
+        if by > 0 {
+            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *counts.entry(key).or_default() += by;
+        }
+    }
+
+    /// Hands the counts out, to be stored.
+    pub(super) fn take(&self) -> BTreeMap<&'static str, u64> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes counts back that were not stored.
+    pub(super) fn give_back(&self, counts: &BTreeMap<&'static str, u64>) {
+        counts.iter().for_each(|(key, by)| self.add(key, *by));
+    }
+}
