@@ -1,5 +1,4 @@
-//! Scripts, styles and pictures: embedded and compressed by `build.rs`, and served as they are in the repository, but for
-//! lines of scripts that hold types alone.
+//! Scripts, styles and pictures: embedded and compressed by `build.rs`, and served as they are in the repository.
 
 use std::borrow::Cow;
 
@@ -17,6 +16,7 @@ pub(crate) struct Asset {
     hash: &'static str,
     plain: &'static [u8],
     gzip: &'static [u8],
+    brotli: &'static [u8],
 }
 
 // Defines `ASSETS` and `BUILD`. `BUILD` is a hash of all assets, so an address that contains it may be cached for ever.
@@ -45,10 +45,7 @@ fn serve(path: &str, asked: &HeaderMap) -> Response {
     let cache = if cfg!(debug_assertions) { "no-store" } else { "max-age=31536000, immutable" };
     let (body, encoding): (Cow<'static, [u8]>, _) = match asset.edited() {
         Some(bytes) => (bytes.into(), None),
-        None if takes_gzip(asked) && asset.gzip.len() < asset.plain.len() => {
-            (asset.gzip.into(), Some("gzip"))
-        }
-        None => (asset.plain.into(), None),
+        None => asset.smallest(asked),
     };
     let tag = format!("\"{}-{}\"", asset.hash, encoding.unwrap_or("plain"));
     let shared = [
@@ -65,6 +62,17 @@ fn serve(path: &str, asked: &HeaderMap) -> Response {
 }
 
 impl Asset {
+    /// The smallest form that the client accepts, with its content coding.
+    fn smallest(&self, asked: &HeaderMap) -> (Cow<'static, [u8]>, Option<&'static str>) {
+        let forms = [(self.brotli, "br", &["br"][..]), (self.gzip, "gzip", &["gzip", "x-gzip"])];
+        for (bytes, coding, names) in forms {
+            if bytes.len() < self.plain.len() && accepts(asked, names) {
+                return (bytes.into(), Some(coding));
+            }
+        }
+        (self.plain.into(), None)
+    }
+
     /// The file's current content, if a developer has edited the file since the build, so that a reload shows it.
     /// Always `None` in release builds.
     fn edited(&self) -> Option<Vec<u8>> {
@@ -72,29 +80,23 @@ impl Asset {
             return None;
         }
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("web").join(self.path);
-        let mut bytes = std::fs::read(file).ok()?;
-        if self.path.starts_with("app/") && self.path.ends_with(".js") {
-            bytes = without_types(&String::from_utf8_lossy(&bytes)).into_bytes();
-        }
-        Some(bytes).filter(|bytes| bytes != self.plain)
+        std::fs::read(file).ok().filter(|bytes| bytes != self.plain)
     }
 }
 
-include!("../types.rs");
-
-/// Whether the client accepts gzip: the header names it or `*`, and not with `q=0`.
-fn takes_gzip(asked: &HeaderMap) -> bool {
+/// Whether the client accepts a content coding: the header has one of its names or `*`, and not with `q=0`.
+fn accepts(asked: &HeaderMap, names: &[&str]) -> bool {
     let mut any = false;
     for value in asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|one| one.to_str().ok()) {
         for coding in value.split(',') {
             let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
             let weight = weight.trim().trim_start_matches(['q', 'Q', '=', ' ']);
             let wanted = weight.is_empty() || weight.parse().is_ok_and(|weight: f32| weight > 0.0);
-            match name.trim().to_ascii_lowercase().as_str() {
-                "gzip" | "x-gzip" => return wanted,
-                "*" => any = wanted,
-                _ => {}
+            let name = name.trim();
+            if names.iter().any(|one| one.eq_ignore_ascii_case(name)) {
+                return wanted;
             }
+            any |= name == "*" && wanted;
         }
     }
     any
@@ -121,31 +123,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_sent_only_to_who_accepts_it() {
-        for (accepts, gzip) in [
-            ("gzip", true),
-            ("gzip, deflate, br, zstd", true),
-            ("br;q=1.0, gzip;q=0.8, *;q=0.1", true),
-            ("GZip", true),
-            ("GZIP;q=0", false),
-            ("gzip;q=0", false),
-            ("gzip; q=0.000", false),
-            ("gzip ; q=0.5", true),
-            ("identity", false),
-            ("br", false),
-            ("*", true),
-            ("*;q=0", false),
-            ("gzip;q=0, *", false),
-            ("GZip;q=1, identity;q=0", true),
-            ("*;q=1, identity;q=0", true),
-            ("identity;q=1, *;q=0", false),
-            ("gzip;q=oops", false),
-            ("", false),
+    fn a_coding_is_used_only_if_the_client_accepts_it() {
+        for (value, gzip, brotli) in [
+            ("gzip", true, false),
+            ("gzip, deflate, br, zstd", true, true),
+            ("br;q=1.0, gzip;q=0.8, *;q=0.1", true, true),
+            ("GZip", true, false),
+            ("BR", false, true),
+            ("GZIP;q=0", false, false),
+            ("gzip;q=0", false, false),
+            ("gzip; q=0.000", false, false),
+            ("gzip ; q=0.5", true, false),
+            ("identity", false, false),
+            ("br", false, true),
+            ("br;q=0, *", true, false),
+            ("brotli", false, false),
+            ("*", true, true),
+            ("*;q=0", false, false),
+            ("gzip;q=0, *", false, true),
+            ("GZip;q=1, identity;q=0", true, false),
+            ("*;q=1, identity;q=0", true, true),
+            ("identity;q=1, *;q=0", false, false),
+            ("gzip;q=oops", false, false),
+            ("", false, false),
         ] {
             let mut headers = HeaderMap::new();
-            headers.insert(header::ACCEPT_ENCODING, accepts.parse().unwrap());
-            assert_eq!(takes_gzip(&headers), gzip, "{accepts}");
+            headers.insert(header::ACCEPT_ENCODING, value.parse().unwrap());
+            assert_eq!(accepts(&headers, &["gzip", "x-gzip"]), gzip, "gzip of {value:?}");
+            assert_eq!(accepts(&headers, &["br"]), brotli, "Brotli of {value:?}");
         }
-        assert!(!takes_gzip(&HeaderMap::new()));
+        assert!(!accepts(&HeaderMap::new(), &["gzip"]));
     }
 }

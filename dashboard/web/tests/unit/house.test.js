@@ -69,18 +69,3 @@ test("a script is of a size that one reads at once", () => {
     assert.ok(lines <= 320, `${name}: ${lines} lines`);
   }
 });
-
-test("a line that holds types alone is a comment, since such lines are not sent", () => {
-  let found = 0;
-  for (const name of scripts) {
-    const lines = readFileSync(join(APP, name), "utf8").split("\n");
-    for (const [i, line] of lines.entries()) {
-      if (!/^\s*\/\*\* @.*\*\/\s*$/.test(line)) continue;
-      found += 1;
-      // Types stand above code, and code never begins inside a template.
-      const next = lines.slice(i + 1).find((one) => !/^\s*(\/[*/]|\*|$)/.test(one)) ?? "";
-      assert.match(next, /^\s*(export |const |let |function |async |class |import |return|if |for |this\.|get |set |static |[\w$"']+\s*[(:=]|\w+ \}|["'\w]+: |\()/, `${name}:${i + 2}`);
-    }
-  }
-  assert.ok(found > 300, String(found));
-});
