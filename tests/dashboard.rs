@@ -98,7 +98,7 @@ fn the_pages_own_tests_pass_on_a_collector_of_their_own() {
         }
     };
     let program = binaries::hookspan();
-    for file in ["collector.test.mjs", "pages.test.mjs"] {
+    for file in ["collector.test.mjs", "pages.test.mjs", "marks.test.mjs"] {
         pages_own_tests(&chromium, file, "HOOKSPAN_BIN", program.to_str().unwrap(), ".");
     }
 }

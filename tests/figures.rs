@@ -89,6 +89,39 @@ fn a_child_of_no_known_parent_counts_the_same_everywhere_and_says_so() {
 }
 
 #[test]
+fn a_failed_subagent_is_one_error_everywhere() {
+    let world = World::new();
+    let stream = "collector/core/tests/streams/subagent-without-child.jsonl";
+    world.ok(&["import", project().join(stream).to_str().unwrap()]);
+    let session = only_session(&world);
+    assert_eq!(session["errors"], 1, "{session:#}");
+    assert_eq!(world.json(&["show", "last", "--json"])["turns"][0]["errors"], 1);
+    let errors = |group: &str| -> u64 {
+        stats(&world, group).values().filter_map(|row| row["errors"].as_u64()).sum()
+    };
+    assert_eq!((errors("kind"), errors("tool")), (1, 0));
+    let otlp = world.ok(&["export", "--all", "--format", "otlp-json", "--content", "off"]);
+    let sums: Vec<_> = otlp.split("\"hookspan.session.errors\"").skip(1).collect();
+    assert!(!sums.is_empty());
+    for sum in sums {
+        assert!(sum.starts_with(",\"value\":{\"intValue\":\"1\"}"), "{}", &sum[..60]);
+    }
+    // The call's own status stays: who looks at this span must see that it did not succeed.
+    assert_eq!(otlp.matches("\"subagent_error\"").count(), 2);
+    let collector = Collector::start(&world);
+    let id = session["id"].as_str().unwrap();
+    assert_eq!(collector.get(&format!("sessions/{id}")).unwrap()["errors"], 1);
+    let groups = collector.get("errors").unwrap();
+    assert_eq!((&groups["failures"], &groups["items"][0]["kind"]), (&json!(1), &json!("subagent")));
+    assert_eq!(groups["items"].as_array().map(Vec::len), Some(1), "{groups:#}");
+    let rows = collector.get(&format!("sessions/{id}/spans?format=rows")).unwrap();
+    let failed: Vec<_> =
+        rows["items"].as_array().unwrap().iter().filter(|row| row["status"] == "error").collect();
+    let repeats = failed.iter().filter(|row| row["flags"].as_u64().unwrap() & 16 != 0);
+    assert_eq!((failed.len(), repeats.count()), (2, 1), "{rows:#}");
+}
+
+#[test]
 fn an_import_gives_the_same_in_whatever_parts_it_comes() {
     // Sessions that overlap, with delegations. An import makes a batch of 1,000 hooks.
     let mut all: Vec<Hook> =

@@ -15,6 +15,8 @@ const DELETED: &str = "0f9e8d7c-6b5a-4948-8372-615f4e3d2c1b";
 const KEPT: &str = "7a1f0c52-9d3e-4a77-8c15-2e90a4d7f3b1";
 const MARKER: &str = "quokkazanzibar";
 const OTHER: &str = "walrusvaduz";
+const TAG: &str = "ibexulaanbaatar";
+const NOTE: &str = "tapirreykjavik";
 
 #[test]
 fn a_deleted_session_is_in_no_byte_of_any_file() {
@@ -32,6 +34,13 @@ fn a_deleted_session_is_in_no_byte_of_any_file() {
         }
     }
     collector.committed(2 * session(DELETED, MARKER).len());
+    // What a person writes about a session goes with it.
+    let marks = json!({"starred": true, "add_tags": [TAG], "note": format!("about {NOTE}")});
+    collector.post(&format!("sessions/{DELETED}/marks"), &marks).unwrap();
+    collector.post(&format!("sessions/{KEPT}/marks"), &json!({"add_tags": [OTHER]})).unwrap();
+    for word in [TAG, NOTE] {
+        assert!(!places(&world, &[word.as_bytes().to_vec()]).is_empty(), "{word} is nowhere");
+    }
     let needles =
         eventually("it is in the journal, the index, the database and the queue", SOON, || {
             // Bodies are compressed, so pieces of their compressed bytes are searched for.
@@ -54,6 +63,8 @@ fn a_deleted_session_is_in_no_byte_of_any_file() {
             }
         });
 
+    let needles: Vec<Vec<u8>> =
+        needles.into_iter().chain([TAG, NOTE].map(|word| word.as_bytes().to_vec())).collect();
     let body = json!({"confirm": DELETED});
     let answer = collector.post(&format!("sessions/{DELETED}/delete"), &body).unwrap();
     assert_eq!(answer["deleted_hooks"], session(DELETED, MARKER).len(), "{answer:#}");
@@ -69,6 +80,12 @@ fn a_deleted_session_is_in_no_byte_of_any_file() {
     let roots: Vec<_> =
         sessions["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect();
     assert_eq!(roots, [KEPT]);
+    assert_eq!(sessions["items"][0]["marks"]["tags"], json!([OTHER]));
+    // A rebuild derives sessions again, and keeps what people added.
+    collector.stop();
+    world.ok(&["rebuild"]);
+    let tagged = world.json(&["sessions", "--tag", OTHER, "--json"]);
+    assert_eq!(tagged[0]["id"], KEPT, "{tagged:#}");
     let raw = world.ok(&["export", "--all", "--format", "jsonl", "--content", "full"]);
     assert!(raw.contains(OTHER) && !raw.contains(MARKER), "{raw}");
     assert_eq!(places(&world, &needles), Vec::<String>::new(), "after the next start");

@@ -17,8 +17,9 @@ use hookspan_view::line::{Line, LineKind};
 use hookspan_view::received::AllReceived;
 use hookspan_view::source::{
     Audit, COUNTED_MAX, DayTime, Failure, Files, Found, Gap, HeatCell, Hit, InstallStep,
-    LOOKED_AT_MAX, LatencyRow, LineFilter, Lines, Position, Privacy, ProjectWork, Query, Search,
-    SessionFilter, Sessions, Spans, Spent, Statistics, Totals, Touch, Touched, WantedFiles,
+    LOOKED_AT_MAX, LatencyRow, LineFilter, Lines, Marks, Position, Privacy, ProjectWork, Query,
+    SavedFilter, Search, SessionFilter, SessionMarks, Sessions, Spans, Spent, Statistics, Totals,
+    Touch, Touched, WantedFiles,
 };
 use hookspan_view::subject::{field_of, subject};
 use hookspan_view::{Result, SourceError};
@@ -30,7 +31,7 @@ use crate::search::{Handle, query};
 use crate::store::damage::Suspicion;
 use crate::store::open::{OpenError, Readers};
 use crate::store::read::lines::Found as FoundLine;
-use crate::store::{bodies, read, received, search};
+use crate::store::{bodies, marks, read, received, search};
 
 /// Maximum number of cached subjects, of about a hundred bytes each. They stay valid, because a raw hook never changes.
 const SUBJECTS_MAX: usize = 100_000;
@@ -253,6 +254,16 @@ impl Sessions for StoreSource {
 
     fn usage_of(&self, root: &str) -> Result<Vec<(Option<String>, Usage)>> {
         self.read_or(Vec::new(), |db| read::usage_of(db, root))
+    }
+}
+
+impl Marks for StoreSource {
+    fn marks(&self, roots: &[&str]) -> Result<HashMap<String, SessionMarks>> {
+        self.read_or(HashMap::new(), |db| marks::all_of(db, roots))
+    }
+
+    fn saved_filters(&self) -> Result<Vec<SavedFilter>> {
+        self.read_or(Vec::new(), marks::filters)
     }
 }
 

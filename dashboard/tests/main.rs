@@ -8,6 +8,7 @@ mod assets; // vendored files, embedded files, banned sinks
 mod door;
 mod foreign; // attacks that broke other local dashboards
 mod guard; // every request that must be refused, and headers on every answer
+mod marks; // stars, tags, notes, kept filters
 mod openapi; // the description, complete and true
 mod steps;
 mod stream; // notices, resuming, bounds

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hookspan_core::repository::Repository;
 use hookspan_core::{SessionSummary, TurnSummary};
+use hookspan_view::source::SessionMarks;
 use serde_json::Value;
 
 use crate::config::{Misuse, Redact};
@@ -54,6 +55,13 @@ impl Blank {
         self.shared(&mut session.work.pull_request);
         if let Some(repository) = &mut session.repository {
             self.repository(repository);
+        }
+    }
+
+    pub(super) fn marks(&self, marks: &mut SessionMarks) {
+        let SessionMarks { starred: _, tags, note } = marks;
+        for text in tags.iter_mut().chain([note]) {
+            *text = self.text(text).into_owned();
         }
     }
 

@@ -14,6 +14,7 @@ pub(crate) mod doctor;
 pub(crate) mod status;
 pub(crate) mod sessions;
 pub(crate) mod show;
+pub(crate) mod mark;
 pub(crate) mod stats;
 pub(crate) mod digest;
 pub(crate) mod statusline;
@@ -81,6 +82,7 @@ enum Command {
     Status(status::Args),
     Sessions(sessions::Args),
     Show(show::Args),
+    Mark(mark::Args),
     Tail(tail::Args),
     Stats(stats::Args),
     Digest(digest::Args),
@@ -122,6 +124,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::run(global, args),
         Command::Sessions(args) => sessions::run(global, args),
         Command::Show(args) => show::run(global, args),
+        Command::Mark(args) => mark::run(global, args),
         Command::Tail(args) => tail::run(global, args),
         Command::Stats(args) => stats::run(global, args),
         Command::Digest(args) => digest::run(global, args),

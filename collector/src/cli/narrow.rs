@@ -1,7 +1,7 @@
 //! Flags that limit what a command lists, counts or deletes. Pages and the API have the same filters; see
 //! `docs/figures.md`.
 
-use hookspan_view::filter::{Unfit, WORDS};
+use hookspan_view::filter::{Unfit, WORDS, YES};
 use hookspan_view::source::LineFilter;
 
 use crate::config::Misuse;
@@ -16,10 +16,10 @@ pub(super) struct Narrow {
     /// Only this kind: turn, shell, mcp, edits, ...
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only turns of this model
+    /// Only turns of this model; "none": no model was named
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Only this project: the name of its folder, or its whole path
+    /// Only this project: the name of its folder, or its whole path; "none": no folder is known
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     /// "error": only what failed
@@ -31,6 +31,18 @@ pub(super) struct Narrow {
     /// End of the period; a day means the end of that day
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
+    /// Sessions that ended on this branch; "none": no branch is known
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// Sessions of which this came: tests_failed, tests_passed, pull_request, committed, left_open, unchanged, none
+    #[arg(long, value_name = "WORD")]
+    outcome: Option<String>,
+    /// Sessions with this tag; "none": without any
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Sessions with a star
+    #[arg(long)]
+    starred: bool,
 }
 
 impl Narrow {
@@ -40,9 +52,12 @@ impl Narrow {
     ///
     /// [`Misuse`] if a flag's value is not valid.
     pub(super) fn filter(&self) -> Result<LineFilter, Misuse> {
-        let Self { tool, kind, model, project, status, from, to } = self;
+        let Self { tool, kind, model, project, status, from, to, branch, outcome, tag, starred } =
+            self;
+        let starred = &starred.then(|| YES.to_owned());
+        let values = [tool, kind, model, project, status, from, to, branch, outcome, tag, starred];
         let mut filter = LineFilter::default();
-        for (word, value) in WORDS.into_iter().zip([tool, kind, model, project, status, from, to]) {
+        for (word, value) in WORDS.into_iter().zip(values) {
             let set = value.as_ref().map_or(Ok(true), |value| filter.set(word, value));
             set.map_err(|Unfit { word, wanted }| Misuse(format!("--{word}: {wanted}")))?;
         }

@@ -27,8 +27,8 @@ const BUSY: &str = "cannot prune while a collector runs. It prunes by itself if 
 
 /// Delete old sessions, and old hooks without a session; the collector must not run
 ///
-/// With --tool, --kind, --model, --project, --status, --from or --to, only the sessions that `hookspan sessions` lists
-/// with these flags are deleted, and no hooks without a session. A session is deleted from all files: hooks, spans,
+/// With --tool, --kind, --model, --project, --status, --from, --to, --branch, --outcome, --tag or --starred, only the
+/// sessions that `hookspan sessions` lists with these flags are deleted, and no hooks without a session. A session is deleted from all files: hooks, spans,
 /// search index, journal and export queues. The age of a hook without a session counts from its time, and the age of a
 /// damaged database from the time when it was moved aside.
 #[derive(Debug, clap::Args)]

@@ -6,9 +6,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::Context as _;
 use hookspan_core::outcome::OutcomeWord;
 use hookspan_core::{SessionState, SessionSummary, Timestamp};
-use hookspan_view::item::{OutcomeItem, RepositoryItem, TokenCounts};
-use hookspan_view::source::SessionFilter;
+use hookspan_view::item::{MarkItem, OutcomeItem, RepositoryItem, TokenCounts};
+use hookspan_view::source::{SessionFilter, SessionMarks};
 use hookspan_view::{facet, outcome};
+use rusqlite::Connection;
 use serde::Serialize;
 
 use super::blank::Blank;
@@ -17,13 +18,13 @@ use super::output::{Paint, columns, note, print, print_json};
 use super::{Global, advice};
 use crate::clock;
 use crate::store::open::{self, OpenError};
-use crate::store::read;
+use crate::store::{marks, read};
 use crate::text;
 
 /// List recorded sessions, newest first
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  hookspan sessions\n  hookspan sessions --limit 5\n  hookspan sessions --tool Shell --status error --from 2026-11-01\n  hookspan sessions --redact --json"
+    after_help = "Examples:\n  hookspan sessions\n  hookspan sessions --limit 5\n  hookspan sessions --tool Shell --status error --from 2026-11-01\n  hookspan sessions --starred --outcome left_open\n  hookspan sessions --redact --json"
 )]
 pub(crate) struct Args {
     /// Maximum number of sessions; 0 for all [default: 20; with --json all sessions]
@@ -61,12 +62,21 @@ pub(crate) struct Session {
     active_ms: i64,
     repository: Option<RepositoryItem>,
     outcome: OutcomeItem,
+    marks: MarkItem,
+}
+
+impl Session {
+    /// The session with what people added to it.
+    pub(crate) fn marked(self, marks: SessionMarks) -> Self {
+        Self { marks: marks.into(), ..self }
+    }
 }
 
 impl From<SessionSummary> for Session {
     fn from(session: SessionSummary) -> Self {
         Self {
             outcome: OutcomeItem::of(&session),
+            marks: MarkItem::default(),
             id: session.root.to_string(),
             state: session.state.as_str(),
             started_at: rfc3339(session.started_at),
@@ -104,13 +114,17 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let blank = Blank::new(args.redact, &global.state, &global.config()?.redact)?;
     let mut sessions = match open::reader(&global.state.database()) {
         Err(OpenError::Missing(_)) => Vec::new(),
-        database => {
-            read::sessions(&database?, &filter, None, limit).context("cannot read the database")?
-        }
+        database => listed(&database?, &filter, limit).context("cannot read the database")?,
     };
-    sessions.iter_mut().for_each(|session| blank.session(session));
+    for (session, marks) in &mut sessions {
+        blank.session(session);
+        blank.marks(marks);
+    }
     if args.json {
-        let sessions: Vec<Session> = sessions.into_iter().map(Into::into).collect();
+        let sessions: Vec<Session> = sessions
+            .into_iter()
+            .map(|(session, marks)| Session::from(session).marked(marks))
+            .collect();
         print_json(&sessions)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -132,6 +146,33 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A session with what people added to it.
+type Listed = (SessionSummary, SessionMarks);
+
+fn listed(
+    database: &Connection,
+    filter: &SessionFilter,
+    limit: usize,
+) -> rusqlite::Result<Vec<Listed>> {
+    let sessions = read::sessions(database, filter, None, limit)?;
+    let roots: Vec<&str> = sessions.iter().map(|session| &*session.root).collect();
+    let mut marks = marks::all_of(database, &roots)?;
+    let mut of = |session: &SessionSummary| marks.remove(&*session.root).unwrap_or_default();
+    Ok(sessions
+        .into_iter()
+        .map(|session| {
+            let marks = of(&session);
+            (session, marks)
+        })
+        .collect())
+}
+
+/// The star and the tags, as they stand before a prompt.
+pub(crate) fn marks_word(marks: &SessionMarks) -> String {
+    let star = marks.starred.then(|| "★ ".to_owned());
+    star.into_iter().chain(marks.tags.iter().map(|tag| format!("#{tag} "))).collect()
+}
+
 /// Minimum width in columns at which the table shows branch and outcome.
 const WIDE: usize = 127;
 const BRANCH_COLUMNS: usize = 14;
@@ -140,7 +181,7 @@ const OUTCOME_COLUMNS: usize = 31;
 const LEADING_COLUMNS: usize = 65;
 
 /// A table that fits into `columns`, but is never narrower than 80 columns.
-fn table(sessions: &[SessionSummary], now: Timestamp, columns: usize, paint: Paint) -> String {
+fn table(sessions: &[Listed], now: Timestamp, columns: usize, paint: Paint) -> String {
     let wide = columns >= WIDE;
     let extra = if wide { "BRANCH         OUTCOME                         " } else { "" };
     let head = format!(
@@ -148,7 +189,7 @@ fn table(sessions: &[SessionSummary], now: Timestamp, columns: usize, paint: Pai
     );
     let room = columns.saturating_sub(LEADING_COLUMNS + extra.len()).max(15);
     let mut out = paint.bold(&head) + "\n";
-    for session in sessions {
+    for (session, marks) in sessions {
         let state =
             text::cell(&format!("{} {}", mark(session.state), state_word(session.state)), 14);
         let state = match session.state {
@@ -173,7 +214,10 @@ fn table(sessions: &[SessionSummary], now: Timestamp, columns: usize, paint: Pai
                 10
             ),
             if wide { came_of(session, paint) } else { String::new() },
-            text::visible(session.first_prompt.as_deref().unwrap_or_default(), room),
+            text::visible(
+                &(marks_word(marks) + session.first_prompt.as_deref().unwrap_or_default()),
+                room
+            ),
         );
         out += line.trim_end();
         out += "\n";
@@ -267,7 +311,7 @@ mod tests {
     #[test]
     fn the_list_fits_eighty_columns_and_hides_escape_sequences() {
         let now = Timestamp(1_781_020_562_762_000_000 + 300_000_000_000);
-        let shown = table(&[session()], now, 80, Paint::plain());
+        let shown = table(&[(session(), SessionMarks::default())], now, 80, Paint::plain());
         assert_eq!(
             shown,
             "ID       STATE             AGO TURNS CALLS ERR TOKENS PROJECT    FIRST PROMPT\n\
@@ -286,9 +330,14 @@ mod tests {
             ..Default::default()
         }));
         let now = Timestamp(1_781_020_562_762_000_000 + 300_000_000_000);
-        let shown = table(&[session], now, 140, Paint::plain());
+        let marks =
+            SessionMarks { starred: true, tags: vec!["later".to_owned()], note: String::new() };
+        let shown = table(&[(session, marks)], now, 140, Paint::plain());
         let row = shown.lines().nth(1).unwrap();
-        assert!(row.contains("fix/␛[2Jcart-… tests failed, committed 1a2b3c4 Explain"), "{row}");
+        assert!(
+            row.contains("fix/␛[2Jcart-… tests failed, committed 1a2b3c4 ★ #later Exp"),
+            "{row}"
+        );
         assert!(shown.lines().all(|line| line.chars().count() <= 140), "{shown}");
     }
 

@@ -28,7 +28,9 @@ use hookspan_dashboard::Settings;
 use hookspan_view::SourceError;
 use hookspan_view::health::JournalHealth;
 use hookspan_view::source::Control;
-use hookspan_view::source::{Audit, Deleted, InstallStep, Privacy, PrivacyClass};
+use hookspan_view::source::{
+    Audit, Deleted, FilterPage, InstallStep, MarkChange, Marked, Privacy, PrivacyClass, SavedFilter,
+};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -48,7 +50,8 @@ use crate::redaction::Redaction;
 use crate::sandbox::Held;
 use crate::search::Search;
 use crate::source::{AskAudit, AskInstall, Extras, NoteExport, StoreSource};
-use crate::store::open::Readers;
+use crate::store::marks;
+use crate::store::open::{OpenError, Readers};
 use crate::store::prune::Selection;
 use erase::Eraser;
 use http::{Listeners, Server, Slots, Versions};
@@ -553,6 +556,22 @@ impl Control for Controls {
         }
         deleted.map_err(|error| SourceError(error.to_string()))
     }
+
+    fn mark(&self, root: &str, changes: &[MarkChange]) -> Result<Marked, SourceError> {
+        marks::change(&self.eraser.dir.database(), root, changes).map_err(unwritten)
+    }
+
+    fn save_filter(&self, filter: &SavedFilter) -> Result<bool, SourceError> {
+        marks::save(&self.eraser.dir.database(), filter).map_err(unwritten)
+    }
+
+    fn forget_filter(&self, page: FilterPage, name: &str) -> Result<bool, SourceError> {
+        marks::remove(&self.eraser.dir.database(), page, name).map_err(unwritten)
+    }
+}
+
+fn unwritten(error: OpenError) -> SourceError {
+    SourceError(error.to_string())
 }
 
 /// What listens.

@@ -14,6 +14,7 @@ pub(crate) mod delegations;
 pub(crate) mod examine;
 pub(crate) mod imports;
 pub(crate) mod export;
+pub(crate) mod marks;
 pub(crate) mod open;
 pub(crate) mod prune;
 pub(crate) mod read;

@@ -20,7 +20,7 @@ use crate::dirs;
 pub(crate) const APPLICATION_ID: i32 = 0x486b_5370;
 
 /// One entry per schema version, in order; applied ones are never edited.
-const MIGRATIONS: [&str; 17] = [
+const MIGRATIONS: [&str; 18] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0001_init.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0002_lines.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0003_gaps.sql")),
@@ -37,6 +37,7 @@ const MIGRATIONS: [&str; 17] = [
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0014_work.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0015_points.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0016_files.sql")),
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0017_marks.sql")),
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations/0018_received.sql")),
 ];
 

@@ -13,6 +13,7 @@ pub(crate) mod lines;
 mod periods;
 mod spans;
 mod spent;
+mod words;
 mod work;
 
 pub(crate) use counted::{heat_of, latency_of, spent_of};
@@ -25,6 +26,7 @@ pub(crate) use spans::{
 pub(crate) use spent::spent;
 pub(crate) use work::work;
 
+use self::words::Words;
 use super::rows::{self, SESSION_COLUMNS, SESSION_TABLES, TURN_COLUMNS, TURN_TABLES, count};
 
 /// The store's revision and its newest places.
@@ -50,8 +52,9 @@ pub(crate) fn sessions(
 ) -> rusqlite::Result<Vec<SessionSummary>> {
     let key = sort_key(filter.sort);
     let (side, order) = if filter.ascending { (">", "ASC") } else { ("<", "DESC") };
-    let LineFilter { session, project, model, tool, kind, failed, min_ns, from_ns, to_ns, .. } =
-        &filter.spans;
+    let LineFilter { session, tool, kind, failed, min_ns, from_ns, to_ns, .. } = &filter.spans;
+    let words = Words::of(&filter.spans);
+    let (of_session, of_model) = (words::of_session("s"), words::OF_A_TURN.replace("{v}", "s"));
     let of_spans = kind.is_some() || tool.is_some() || min_ns.is_some();
     let spans = if of_spans { with_spans() } else { String::new() };
     // A separate condition, so that the index on the last activity skips all earlier sessions.
@@ -62,10 +65,7 @@ pub(crate) fn sessions(
            AND (:completions OR s.surface <> 'tab')
            AND (:state IS NULL OR s.state = :state)
            AND (:session IS NULL OR root.text = :session)
-           AND (:project IS NULL OR s.project = :project COLLATE NOCASE OR s.workspace = :project
-                OR (:project LIKE '%/' AND instr(lower(s.workspace) || '/', lower(:project)) = 1))
-           AND (:model IS NULL OR EXISTS
-                (SELECT 1 FROM turn t WHERE t.root = s.root AND t.model = :model COLLATE NOCASE))
+           AND {of_session} AND {of_model}
            AND (:text IS NULL OR instr(lower(s.first_prompt), lower(:text)) > 0
                 OR instr(lower(s.workspace), lower(:text)) > 0 OR instr(root.text, :text) > 0)
            AND (NOT :failed OR s.errors > 0)
@@ -80,8 +80,6 @@ pub(crate) fn sessions(
         (":key", &last),
         (":root", &root),
         (":session", session),
-        (":project", project),
-        (":model", model),
         (":text", &filter.text),
         (":failed", failed),
         (":completions", &filter.completions),
@@ -90,6 +88,7 @@ pub(crate) fn sessions(
     if from_ns.is_some() {
         values.push((":from", from_ns));
     }
+    values.extend(words.values());
     let (state, limit) = (filter.state.map(|state| state.as_str()), sql_limit(limit));
     let class = kind.map(|kind| kind as u8);
     values.extend([(":state", &state as &dyn ToSql), (":limit", &limit)]);
@@ -102,7 +101,7 @@ pub(crate) fn sessions(
 /// Sessions with a matching span. For settled spans, the longest span per tool and kind is compared. The few others are
 /// compared one by one.
 fn with_spans() -> String {
-    let length = rows::length_ns("x");
+    let (length, failed) = (rows::length_ns("x"), rows::is_failure("x"));
     format!(
         "AND (EXISTS (SELECT 1 FROM reach r WHERE r.root = s.root
          AND (:class IS NULL OR r.class = :class)
@@ -113,7 +112,7 @@ fn with_spans() -> String {
          WHERE u.root = s.root
          AND (:class IS NULL OR x.class = :class)
          AND (:tool IS NULL OR x.tool = :tool COLLATE NOCASE)
-         AND (NOT :failed OR x.error_type IS NOT NULL)
+         AND (NOT :failed OR {failed})
          AND (:min IS NULL OR {length} >= :min)))"
     )
 }

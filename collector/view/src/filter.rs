@@ -1,24 +1,21 @@
 //! The filter words of lists and counts. They have the same meaning on pages, in the API, in search and in commands.
 //!
-//! The words are `tool`, `kind`, `model`, `project`, `status`, `from` and `to`; `docs/figures.md` defines them. Other
+//! The words are those of [`WORDS`]; `docs/figures.md` defines them. Other
 //! parameters of an endpoint or a command (`session`, a minimum duration) belong to it alone.
 
+pub use crate::word::{NONE, Unfit, YES};
+
 use crate::line::LineKind;
+use crate::outcome::OutcomeFilter;
 use crate::source::LineFilter;
 
 /// The words.
-pub const WORDS: [&str; 7] = ["tool", "kind", "model", "project", "status", "from", "to"];
+pub const WORDS: [&str; 11] = [
+    "tool", "kind", "model", "project", "status", "from", "to", "branch", "outcome", "tag",
+    "starred",
+];
 
 const DAY_NS: i64 = 86_400_000_000_000;
-
-/// A value that is not valid for its word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
-    /// The word.
-    pub word: &'static str,
-    /// The valid values.
-    pub wanted: String,
-}
 
 impl LineFilter {
     /// Sets the value of a word. An empty value is ignored. Returns false if `name` is none of [`WORDS`].
@@ -35,6 +32,16 @@ impl LineFilter {
             "tool" => self.tool = Some(value.to_owned()),
             "model" => self.model = Some(value.to_owned()),
             "project" => self.project = Some(value.to_owned()),
+            "branch" => self.branch = Some(value.to_owned()),
+            "tag" => self.tag = Some(value.to_owned()),
+            "outcome" => {
+                let words = OutcomeFilter::ALL.map(OutcomeFilter::as_str).join(", ");
+                let outcome = OutcomeFilter::parse(value);
+                self.outcome =
+                    Some(outcome.ok_or(Unfit { word, wanted: format!("one of {words}") })?);
+            }
+            "starred" if value == YES => self.starred = true,
+            "starred" => return Err(Unfit { word, wanted: "yes, or nothing".to_owned() }),
             "kind" => {
                 let words = LineKind::ALL.map(LineKind::as_str).join(", ");
                 let kind = LineKind::parse(value);
@@ -105,12 +112,17 @@ mod tests {
     #[test]
     fn each_word_is_known_and_refuses_what_it_cannot_have() {
         let mut filter = LineFilter::default();
-        for (word, value) in
-            WORDS.into_iter().zip(["Shell", "mcp", "m", "api", "error", "2026-11-29", "2026-11-30"])
-        {
+        for (word, value) in WORDS.into_iter().zip(
+            ["Shell", "mcp", "m", "api", "error", "2026-11-29", "2026-11-30"]
+                .into_iter()
+                .chain(["main", "none", "later", "yes"]),
+        ) {
             assert_eq!(filter.set(word, value), Ok(true), "{word}");
         }
         assert_eq!((filter.failed, filter.kind), (true, Some(LineKind::Mcp)));
+        assert_eq!((filter.starred, filter.outcome), (true, Some(OutcomeFilter::None)));
+        assert_eq!(filter.set("outcome", "committed"), Ok(true));
+        assert_eq!(filter.outcome.map(OutcomeFilter::as_str), Some("committed"));
         assert_eq!(
             filter.to_ns.zip(filter.from_ns).map(|(to, from)| to - from),
             Some(2 * DAY_NS - 1)
@@ -120,6 +132,8 @@ mod tests {
         for (word, value, part) in [
             ("kind", "generation", "one of session, turn"),
             ("status", "ok", "error"),
+            ("outcome", "won", "one of tests_failed, tests_passed"),
+            ("starred", "no", "yes"),
             ("from", "yesterday", "a day"),
             ("to", "2026-13-01", "a day"),
         ] {

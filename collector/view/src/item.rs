@@ -8,6 +8,8 @@ use hookspan_core::{SessionSummary, Tokens};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::source::SessionMarks;
+
 /// The outcome of the session, as far as hooks and the repository tell.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct OutcomeItem {
@@ -78,5 +80,21 @@ impl From<Tokens> for TokenCounts {
     fn from(tokens: Tokens) -> Self {
         let Tokens { input, output, cache_read, cache_write } = tokens;
         Self { input, output, cache_read, cache_write }
+    }
+}
+
+/// What people added to a session.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct MarkItem {
+    starred: bool,
+    /// In alphabetical order; at most 16.
+    tags: Vec<String>,
+    /// Plain text; empty if there is none.
+    note: String,
+}
+
+impl From<SessionMarks> for MarkItem {
+    fn from(SessionMarks { starred, tags, note }: SessionMarks) -> Self {
+        Self { starred, tags, note }
     }
 }

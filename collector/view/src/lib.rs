@@ -17,6 +17,7 @@ pub mod outcome;
 pub mod item;
 pub mod now;
 pub mod filter;
+pub mod word;
 
 pub use source::Source;
 

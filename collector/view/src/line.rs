@@ -63,12 +63,15 @@ pub mod flag {
     pub const INFERRED_START: u8 = 1;
     /// The end is inferred.
     pub const INFERRED_END: u8 = 2;
-    /// Attributes were cut.
+    /// Attributes were cut, or, of a turn, hooks were left out because its session reached a limit: its figures are too
+    /// low.
     pub const TRUNCATED: u8 = 4;
     /// There is content to fetch.
     pub const PAYLOAD: u8 = 8;
-    /// The link to the parent is not certain.
+    /// Of a subagent: the link to its parent is not certain.
     pub const TENTATIVE: u8 = 16;
+    /// Of a call, which has no such link: its failure is that of the subagent below it, and is not counted again.
+    pub const REPEATS: u8 = TENTATIVE;
     /// The span settled after its turn.
     pub const LATE: u8 = 32;
     /// No hook reports the duration.
@@ -203,6 +206,13 @@ impl LineKind {
 }
 
 impl Line {
+    /// Whether it counts as an error.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        let repeats = self.kind != LineKind::Subagent && self.flags & flag::REPEATS != 0;
+        self.outcome == Outcome::Error && !repeats
+    }
+
     /// Duration in nanoseconds. `None` while it runs, or if no hook reports it.
     #[must_use]
     pub fn length_ns(&self) -> Option<i64> {
@@ -254,13 +264,15 @@ fn flags(span: &Span) -> u8 {
     };
     let tentative = matches!(span.text("hookspan.subagent.link"), Some("tentative" | "ambiguous"));
     let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+    let has = |key: &str| span.attribute(key).is_some();
     timing
-        | bit(span.attribute("hookspan.truncated").is_some(), flag::TRUNCATED)
+        | bit(has("hookspan.truncated") || has("hookspan.hooks_left_out"), flag::TRUNCATED)
         | bit(!span.contents.is_empty(), flag::PAYLOAD)
         | bit(tentative, flag::TENTATIVE)
-        | bit(span.attribute("hookspan.late").is_some(), flag::LATE)
-        | bit(span.attribute("hookspan.duration_unknown").is_some(), flag::UNKNOWN_LENGTH)
+        | bit(has("hookspan.late"), flag::LATE)
+        | bit(has("hookspan.duration_unknown"), flag::UNKNOWN_LENGTH)
         | bit(span.asks_person(), flag::ASKS_PERSON)
+        | bit(span.status != Status::Unset && !span.is_failure(), flag::REPEATS)
 }
 
 /// Derived waiting time of a call in microseconds. Time in which only hooks can have run is not included.

@@ -38,6 +38,8 @@ pub(super) struct Columns {
     /// -1 while it runs.
     dur_us: Vec<i64>,
     status: Vec<u8>,
+    /// Sums of 1 inferred start, 2 inferred end, 4 cut (of a turn: hooks were left out), 8 has content, 16 tentative link
+    /// (of a call: repeats the failure of its subagent), 32 late, 64 unknown duration, 128 asks a person.
     flags: Vec<u8>,
     /// Index and derived waiting time in microseconds, for each line that waited.
     wait: Vec<(usize, i64)>,

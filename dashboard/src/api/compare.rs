@@ -7,7 +7,7 @@ use axum::extract::State;
 use hookspan_core::{Parts, SpanId, Tokens, TurnSummary};
 use hookspan_view::Source;
 use hookspan_view::item::TokenCounts;
-use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::line::{Line, LineKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -189,7 +189,7 @@ fn used(lines: &[Line], turn: Option<SpanId>) -> (BTreeMap<String, ToolSum>, BTr
         let (name, subject) = line.label.split_once(' ').unwrap_or((&line.label, ""));
         let sum: &mut ToolSum = tools.entry(name.to_owned()).or_default();
         sum.calls += 1;
-        sum.errors += u64::from(line.outcome == Outcome::Error);
+        sum.errors += u64::from(line.is_failure());
         match line.work_ns() {
             Some(ns) => sum.dur_us = Some(sum.dur_us.unwrap_or(0) + ns / 1_000),
             None => sum.unknown += 1,

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::description::{Index, Operation, Output, index};
 use super::{
     Answer, Table, access, compare, critical, detail, digest, edits, errors, export, files, health,
-    install, json, latency, lints, login, now, overview, payload, privacy, received, search,
+    install, json, latency, lints, login, marks, now, overview, payload, privacy, received, search,
     sessions, spans, steps, stream, time,
 };
 
@@ -65,6 +65,7 @@ fn of_sessions(table: &mut impl Table) {
     let received = "what other programs sent over OTLP for it, each span after the one above it";
     table.get("/api/v1/sessions/{session}/received", received, received::of_session);
     table.get("/api/v1/sessions/{session}/export", "the session as a file", export::file);
+    table.post("/api/v1/sessions/{session}/marks", "its star, tags and note", marks::mark);
     table.post(
         "/api/v1/sessions/{session}/delete",
         "deletes the session from all tables",
@@ -107,6 +108,9 @@ fn over_all(table: &mut impl Table) {
     );
     table.get("/api/v1/digest", digest, digest::digest);
     table.get("/api/v1/search", "texts that contain all words, newest first", search::search);
+    table.get("/api/v1/filters", "filters of lists that were kept by name", marks::filters);
+    table.post("/api/v1/filters", "keeps a filter by name", marks::save);
+    table.post("/api/v1/filters/delete", "removes a kept filter", marks::forget);
     table.get("/api/v1/stream", "server-sent events", stream::stream);
 }
 

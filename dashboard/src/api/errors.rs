@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_view::line::LineKind;
+use hookspan_view::outcome::OutcomeFilter;
 use hookspan_view::source::{Failure, LineFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::query::{Number, OneOf, Paging, Status};
+use super::query::{Number, OneOf, Paging, Status, Yes};
 use super::{Answer, cursor, json, read, session_url};
 use crate::App;
 use crate::fingerprint::fingerprint;
@@ -75,6 +76,14 @@ pub(super) struct ErrorQuery {
     /// `error` is accepted and changes nothing: only failures are listed
     #[serde(rename = "status")]
     _status: Option<OneOf<Status>>,
+    /// branch of its session at the end, or `none`
+    branch: Option<String>,
+    /// what came of its session
+    outcome: Option<OneOf<OutcomeFilter>>,
+    /// tag of its session, or `none`
+    tag: Option<String>,
+    /// only of sessions with a star
+    starred: Option<OneOf<Yes>>,
     /// began at or after
     from_us: Option<Number>,
     /// began at or before
@@ -90,6 +99,10 @@ impl From<ErrorQuery> for LineFilter {
             tool: query.tool,
             kind: query.kind.map(|kind| kind.0),
             failed: true,
+            branch: query.branch,
+            outcome: query.outcome.map(|outcome| outcome.0),
+            tag: query.tag,
+            starred: query.starred.is_some(),
             from_ns: query.from_us.map(Number::us_as_ns),
             to_ns: query.to_us.map(Number::us_as_ns),
             ..Self::default()

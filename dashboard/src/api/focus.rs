@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hookspan_core::content::{Field, extract};
 use hookspan_core::{Span, SpanKind};
 use hookspan_view::Source;
-use hookspan_view::line::{Line, LineKind, Outcome};
+use hookspan_view::line::{Line, LineKind};
 use hookspan_view::source::Lines;
 use hookspan_view::subject::readable;
 
@@ -44,7 +44,7 @@ pub(super) async fn answer(app: &App, focus: &str, lines: &mut Lines) -> Result<
         row: line.row,
         id: line.id.to_string(),
         calls: below().filter(is_call).count(),
-        errors: below().filter(own).filter(|line| line.outcome == Outcome::Error).count(),
+        errors: below().filter(own).filter(|line| line.is_failure()).count(),
         start_us: line.start.as_us(),
         dur_us: line.length_ns().map(|ns| ns / 1_000),
         label: line.label.clone(),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
+use hookspan_view::filter::{NONE, YES};
 use hookspan_view::line::LineKind;
+use hookspan_view::outcome::OutcomeFilter;
 use hookspan_view::source::{COUNTED_MAX, HeatCell, LatencyRow, LineFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -209,20 +211,27 @@ impl Asked {
             "kind" => alone.kind = kind,
             _ => alone.project.clone_from(&name),
         }
-        (alone == self.filter).then_some(name)
+        // `none` is not the name of a row.
+        let is_name = name.as_deref().is_none_or(|name| !name.eq_ignore_ascii_case(NONE));
+        (alone == self.filter && is_name).then_some(name)
     }
 
     /// Link to the sessions behind a row: those with its name and the same filter words.
     fn sessions(&self, name: &str) -> String {
         let mut url = format!("/sessions?{}={}", self.group, super::escape(name));
-        let LineFilter { tool, kind, model, project, failed, .. } = &self.filter;
+        let LineFilter { tool, kind, model, project, failed, branch, tag, .. } = &self.filter;
         let kind = kind.map(LineKind::as_str);
+        let outcome = self.filter.outcome.map(OutcomeFilter::as_str);
         let words = [
             ("tool", tool.as_deref()),
             ("kind", kind),
             ("model", model.as_deref()),
             ("project", project.as_deref()),
             ("status", failed.then_some("error")),
+            ("branch", branch.as_deref()),
+            ("outcome", outcome),
+            ("tag", tag.as_deref()),
+            ("starred", self.filter.starred.then_some(YES)),
         ];
         for (word, value) in words.into_iter().filter(|(word, _)| *word != self.group) {
             if let Some(value) = value {

@@ -27,6 +27,7 @@ mod install;
 mod latency;
 mod lints;
 mod login;
+mod marks;
 pub(crate) mod metrics;
 mod now;
 mod overview;

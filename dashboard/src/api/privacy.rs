@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_view::line::LineKind;
+use hookspan_view::outcome::OutcomeFilter;
 use hookspan_view::source::{Deleted, LineFilter, SessionFilter, SessionSort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Body, Route};
-use super::query::{OneOf, Status};
+use super::query::{OneOf, Status, Yes};
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
@@ -78,6 +79,14 @@ pub(super) struct Purge {
     kind: Option<OneOf<LineKind>>,
     /// Sessions with a failure; with a tool or a kind, with such a failure.
     status: Option<OneOf<Status>>,
+    /// Sessions of this branch, or `none`.
+    branch: Option<String>,
+    /// Sessions of which this came.
+    outcome: Option<OneOf<OutcomeFilter>>,
+    /// Sessions with this tag, or `none`.
+    tag: Option<String>,
+    /// Sessions with a star.
+    starred: Option<OneOf<Yes>>,
     /// Sessions in which something happened at or after this time.
     from_us: Option<i64>,
     /// Sessions that began at or before.
@@ -95,6 +104,10 @@ impl Purge {
             tool: self.tool,
             kind: self.kind.map(|kind| kind.0),
             failed: self.status.is_some(),
+            branch: self.branch,
+            outcome: self.outcome.map(|outcome| outcome.0),
+            tag: self.tag,
+            starred: self.starred.is_some(),
             from_ns: self.from_us.map(|us| us.saturating_mul(1_000)),
             to_ns: self.to_us.map(|us| us.saturating_mul(1_000)),
             ..LineFilter::default()

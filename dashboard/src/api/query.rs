@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use hookspan_core::SessionState;
+use hookspan_view::filter::YES;
 use hookspan_view::line::LineKind;
+use hookspan_view::outcome::OutcomeFilter;
 use hookspan_view::source::{LineFilter, SessionSort};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -148,6 +150,30 @@ impl Words for LineKind {
     }
 }
 
+impl Words for OutcomeFilter {
+    fn all() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter()
+    }
+
+    fn word(self) -> &'static str {
+        self.as_str()
+    }
+}
+
+/// The value of `starred`.
+#[derive(Clone, Copy)]
+pub(super) struct Yes;
+
+impl Words for Yes {
+    fn all() -> impl Iterator<Item = Self> {
+        [Self].into_iter()
+    }
+
+    fn word(self) -> &'static str {
+        YES
+    }
+}
+
 impl Words for SessionState {
     fn all() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter()
@@ -202,9 +228,9 @@ impl Paging {
 /// Words that limit what a figure counts, in addition to a period.
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(super) struct Narrow {
-    /// name of a project, or the whole path of its folder
+    /// name of a project, the whole path of its folder, or `none`
     project: Option<String>,
-    /// name of the model of its turn
+    /// name of the model of its turn, or `none`
     model: Option<String>,
     /// name of a tool
     tool: Option<String>,
@@ -212,6 +238,14 @@ pub(super) struct Narrow {
     kind: Option<OneOf<LineKind>>,
     /// only what failed
     status: Option<OneOf<Status>>,
+    /// branch of its session at the end, or `none`
+    branch: Option<String>,
+    /// what came of its session
+    outcome: Option<OneOf<OutcomeFilter>>,
+    /// tag of its session, or `none`
+    tag: Option<String>,
+    /// only of sessions with a star
+    starred: Option<OneOf<Yes>>,
 }
 
 impl Narrow {
@@ -223,6 +257,10 @@ impl Narrow {
             tool: self.tool,
             kind: self.kind.map(|kind| kind.0),
             failed: self.status.is_some(),
+            branch: self.branch,
+            outcome: self.outcome.map(|outcome| outcome.0),
+            tag: self.tag,
+            starred: self.starred.is_some(),
             ..LineFilter::default()
         }
     }
@@ -233,9 +271,9 @@ impl Narrow {
 pub(super) struct SpanQuery {
     /// id of a session
     session: Option<String>,
-    /// name of a project, or the whole path of its folder
+    /// name of a project, the whole path of its folder, or `none`
     project: Option<String>,
-    /// name of the model of its turn
+    /// name of the model of its turn, or `none`
     model: Option<String>,
     /// name of a tool
     tool: Option<String>,
@@ -243,6 +281,14 @@ pub(super) struct SpanQuery {
     kind: Option<OneOf<LineKind>>,
     /// only what failed
     status: Option<OneOf<Status>>,
+    /// branch of its session at the end, or `none`
+    branch: Option<String>,
+    /// what came of its session
+    outcome: Option<OneOf<OutcomeFilter>>,
+    /// tag of its session, or `none`
+    tag: Option<String>,
+    /// only of sessions with a star
+    starred: Option<OneOf<Yes>>,
     /// took at least
     min_us: Option<Number>,
     /// took less than
@@ -262,6 +308,10 @@ impl From<SpanQuery> for LineFilter {
             tool: query.tool,
             kind: query.kind.map(|kind| kind.0),
             failed: query.status.is_some(),
+            branch: query.branch,
+            outcome: query.outcome.map(|outcome| outcome.0),
+            tag: query.tag,
+            starred: query.starred.is_some(),
             min_ns: query.min_us.map(Number::us_as_ns),
             max_ns: query.max_us.map(Number::us_as_ns),
             from_ns: query.from_us.map(Number::us_as_ns),

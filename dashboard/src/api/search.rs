@@ -96,7 +96,7 @@ words! {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Wanted {
-    /// words, "phrases", tool: kind: model: project: status:error from: to: field:
+    /// words, "phrases", tool: kind: model: project: status:error branch: outcome: tag: starred:yes from: to: field:
     q: Option<String>,
     /// only texts of this kind
     field: Option<OneOf<Text>>,
@@ -139,6 +139,10 @@ pub(super) async fn search(
         tool: filter.tool.or(query.filter.tool),
         kind: filter.kind.or(query.filter.kind),
         failed: filter.failed || query.filter.failed,
+        branch: filter.branch.or(query.filter.branch),
+        outcome: filter.outcome.or(query.filter.outcome),
+        tag: filter.tag.or(query.filter.tag),
+        starred: filter.starred || query.filter.starred,
         from_ns: filter.from_ns.or(query.filter.from_ns),
         to_ns: filter.to_ns.or(query.filter.to_ns),
         ..filter

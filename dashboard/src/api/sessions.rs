@@ -8,14 +8,15 @@ use hookspan_core::price::{Estimate, Prices, Usage};
 use hookspan_core::{Parts, SessionParts, SessionState, SessionSummary, TurnSummary};
 use hookspan_view::Source;
 use hookspan_view::facet;
-use hookspan_view::item::{OutcomeItem, RepositoryItem, TokenCounts};
+use hookspan_view::item::{MarkItem, OutcomeItem, RepositoryItem, TokenCounts};
 use hookspan_view::line::LineKind;
+use hookspan_view::outcome::OutcomeFilter;
 use hookspan_view::source::{LineFilter, SessionFilter, SessionSort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Params, Route};
-use super::query::{Number, OneOf, Paging, Status, words};
+use super::query::{Number, OneOf, Paging, Status, Yes, words};
 use super::{Answer, Page, cursor, json, read, session_url};
 use crate::App;
 use crate::problem::Problem;
@@ -133,9 +134,12 @@ pub(super) async fn list(
     let sort = filter.sort;
     let found = read(&app, move |source| {
         let Page { items, next } = page(source.sessions(&filter, before, limit + 1)?, limit, sort);
+        let roots: Vec<&str> = items.iter().map(|item| item.id.as_str()).collect();
+        let mut marks = source.marks(&roots)?;
         let priced = items.into_iter().map(|item| {
             let cost = cost_of(source, &item.id)?;
-            Ok(Priced { item, cost })
+            let marks = marks.remove(&item.id).unwrap_or_default().into();
+            Ok(Priced { item, cost, marks })
         });
         Ok(Page { items: priced.collect::<hookspan_view::Result<Vec<_>>>()?, next })
     });
@@ -149,6 +153,7 @@ pub(super) struct Priced {
     item: SessionItem,
     /// Null without a price table, or if no turn reported tokens.
     cost: Option<CostItem>,
+    marks: MarkItem,
 }
 
 pub(super) fn cost_of(source: &dyn Source, root: &str) -> hookspan_view::Result<Option<CostItem>> {
@@ -171,10 +176,18 @@ pub(super) struct SessionQuery {
     order: Option<OneOf<Order>>,
     /// what the session does now
     state: Option<OneOf<SessionState>>,
-    /// name of a project, or the whole path of its folder
+    /// name of a project, the whole path of its folder, or `none`
     project: Option<String>,
-    /// name of the model of one of its turns
+    /// name of the model of one of its turns, or `none`
     model: Option<String>,
+    /// its branch at the end, or `none`
+    branch: Option<String>,
+    /// what came of it
+    outcome: Option<OneOf<OutcomeFilter>>,
+    /// one of its tags, or `none`
+    tag: Option<String>,
+    /// only with a star
+    starred: Option<OneOf<Yes>>,
     /// only with failures; with a tool or a kind, with such a failure
     status: Option<OneOf<Status>>,
     /// part of the first prompt, the workspace or the id
@@ -202,6 +215,10 @@ impl From<SessionQuery> for SessionFilter {
                 tool: query.tool,
                 kind: query.kind.map(|kind| kind.0),
                 failed: query.status.is_some(),
+                branch: query.branch,
+                outcome: query.outcome.map(|outcome| outcome.0),
+                tag: query.tag,
+                starred: query.starred.is_some(),
                 min_ns: query.min_us.map(Number::us_as_ns),
                 from_ns: query.from_us.map(Number::us_as_ns),
                 to_ns: query.to_us.map(Number::us_as_ns),
@@ -229,6 +246,7 @@ pub(super) struct SessionDetail {
     item: SessionItem,
     /// Null without a price table, or if no turn reported tokens.
     cost: Option<CostItem>,
+    marks: MarkItem,
     parts: SessionPartItem,
 }
 
@@ -251,13 +269,16 @@ pub(super) async fn one(
         let turns = source.turns(&root)?;
         let prices = source.prices();
         let cost = CostItem::of(prices, prices.of_turns(&turns));
-        Ok(Some((session, turns, cost)))
+        let marks = source.marks(&[&root])?.remove(&root).unwrap_or_default();
+        Ok(Some((session, turns, cost, marks)))
     });
-    let (session, turns, cost) = found.await?.ok_or_else(|| Problem::not_found("session"))?;
+    let (session, turns, cost, marks) =
+        found.await?.ok_or_else(|| Problem::not_found("session"))?;
     let SessionParts { turns: parts, idle, whole } = SessionParts::of(&session, &turns);
     json(SessionDetail {
         item: session.into(),
         cost,
+        marks: marks.into(),
         parts: SessionPartItem {
             turns: parts.into(),
             idle_us: idle / 1_000,

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use hookspan_core::price::{Estimate, Prices};
+use hookspan_view::filter::NONE;
+use hookspan_view::outcome::OutcomeFilter;
 use hookspan_view::source::{DayTime, LineFilter, Spent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
 use super::latency::{Period, PeriodQuery, too_many};
-use super::query::{OneOf, Status, words};
+use super::query::{OneOf, Status, Yes, words};
 use super::sessions::{CostItem, PartItem};
 use super::{Answer, json, read};
 use crate::App;
@@ -176,12 +178,20 @@ words! {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Wanted {
-    /// name of a project, or the whole path of its folder
+    /// name of a project, the whole path of its folder, or `none`
     project: Option<String>,
-    /// name of the model of the turn
+    /// name of the model of the turn, or `none`
     model: Option<String>,
     /// only turns that failed
     status: Option<OneOf<Status>>,
+    /// branch of its session at the end, or `none`
+    branch: Option<String>,
+    /// what came of its session
+    outcome: Option<OneOf<OutcomeFilter>>,
+    /// tag of its session, or `none`
+    tag: Option<String>,
+    /// only of sessions with a star
+    starred: Option<OneOf<Yes>>,
     /// whether `shares` are by project or by model; none unless given
     by: Option<OneOf<By>>,
     /// lengths of the columns in minutes, starting at from_us: 1440*29,1380 means 29 columns of a day and one of 23
@@ -203,7 +213,16 @@ impl Wanted {
             }
         }
         let (project, model) = (self.project.clone(), self.model.clone());
-        Ok(LineFilter { project, model, failed: self.status.is_some(), ..LineFilter::default() })
+        Ok(LineFilter {
+            project,
+            model,
+            failed: self.status.is_some(),
+            branch: self.branch.clone(),
+            outcome: self.outcome.map(|outcome| outcome.0),
+            tag: self.tag.clone(),
+            starred: self.starred.is_some(),
+            ..LineFilter::default()
+        })
     }
 }
 
@@ -227,7 +246,9 @@ pub(super) async fn time(
         (None, _) => period.edges(now_ns, COLUMNS_MAX),
     };
     let is_path = wanted.project.as_ref().is_some_and(|name| name.contains(['/', '\\']));
-    let has_sums = !filter.failed && !is_path && edges.iter().all(|edge| edge % QUARTER_NS == 0);
+    // Sums are kept by project and model alone.
+    let others = LineFilter { project: None, model: None, ..filter.clone() };
+    let has_sums = others.is_empty() && !is_path && edges.iter().all(|edge| edge % QUARTER_NS == 0);
     let by = wanted.by.map_or(By::None, |by| by.0);
     // A path is used as a filter when rows are read. So all rows belong to the requested project.
     let name = wanted.project.clone().filter(|_| !is_path);
@@ -284,7 +305,11 @@ struct Asked {
 }
 
 fn is(wanted: Option<&String>, name: Option<&String>) -> bool {
-    wanted.is_none_or(|wanted| name.is_some_and(|name| name.eq_ignore_ascii_case(wanted)))
+    wanted.is_none_or(|wanted| match name.filter(|name| !name.is_empty()) {
+        _ if wanted.eq_ignore_ascii_case(NONE) => name.is_none_or(String::is_empty),
+        Some(name) => name.eq_ignore_ascii_case(wanted),
+        None => false,
+    })
 }
 
 impl Asked {
@@ -402,16 +427,10 @@ fn model_row((name, sum): &(Option<&String>, Sum), prices: &Prices) -> Model {
     }
 }
 
-/// URL of the list of a row's sessions. A row without a name links to the whole list, because no filter selects
-/// sessions without a project or a model.
+/// URL of the list of a row's sessions.
 fn sessions_url(word: &str, name: Option<&String>, beside: &str) -> String {
-    let own = name.map(|name| format!("{word}={}", super::escape(name)));
-    let beside = Some(beside.to_owned()).filter(|text| !text.is_empty());
-    let query: Vec<String> = own.into_iter().chain(beside).collect();
-    match query.is_empty() {
-        true => "/sessions".to_owned(),
-        false => format!("/sessions?{}", query.join("&")),
-    }
+    let own = format!("/sessions?{word}={}", super::escape(name.map_or(NONE, String::as_str)));
+    [own.as_str(), beside].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("&")
 }
 
 #[cfg(test)]
@@ -453,6 +472,9 @@ mod tests {
         assert_eq!(shares, [(Some(0), 9), (Some(1), 1)], "no model is a name, too");
         let one = ask(Some("API"), None, By::None);
         assert_eq!((one.total.active_us, one.items.len(), one.models.len()), (3, 3, 1));
+        assert_eq!(all.items[2].url, "/sessions?project=none");
+        let one = ask(Some("none"), None, By::None);
+        assert_eq!((one.total.active_us, one.items.len(), one.models.len()), (1, 3, 1));
         let one = ask(None, Some("m"), By::Project);
         assert_eq!((one.total.active_us, one.items.len(), one.models.len()), (4, 2, 2));
     }

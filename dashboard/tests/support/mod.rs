@@ -9,7 +9,7 @@ pub mod page;
 mod statistics;
 pub mod story;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use hookspan_core::price::Usage;
@@ -22,8 +22,9 @@ use hookspan_view::health::{Arrival, DestinationHealth, Health, JournalHealth, M
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::received::AllReceived;
 use hookspan_view::source::{
-    Administration, Audit, Failure, Found, Hit, InstallStep, LineFilter, Lines, Position, Privacy,
-    PrivacyClass, Query, Search, SessionFilter, Sessions, Spans,
+    Administration, Audit, Failure, FilterPage, Found, Hit, InstallStep, LineFilter, Lines, Marks,
+    Position, Privacy, PrivacyClass, Query, SavedFilter, Search, SessionFilter, SessionMarks,
+    Sessions, Spans,
 };
 use tokio::sync::broadcast;
 
@@ -221,6 +222,21 @@ impl Sessions for ListSource {
             Some((turn.model.as_deref().map(str::to_owned), turn.tokens?.into()))
         });
         Ok(used.collect())
+    }
+}
+
+impl Marks for ListSource {
+    fn marks(&self, roots: &[&str]) -> Result<HashMap<String, SessionMarks>> {
+        let marks = |root: &&str| {
+            let marks =
+                SessionMarks { starred: true, tags: vec!["later".to_owned()], note: String::new() };
+            ((*root).to_owned(), marks)
+        };
+        Ok(roots.iter().take(1).map(marks).collect())
+    }
+
+    fn saved_filters(&self) -> Result<Vec<SavedFilter>> {
+        Ok(vec![SavedFilter::new(FilterPage::Files, "mine", "q=a").unwrap()])
     }
 }
 

@@ -23,6 +23,7 @@ export type Answer<Asked extends string> = Json<paths[RouteOf<Asked>]["get"]>;
 export type PostAnswer<Asked extends string> = Json<paths[RouteOf<Asked>]["post"]>;
 
 export type Session = Answer<"sessions/x">;
+export type Marks = Session["marks"];
 export type SessionRow = Answer<"sessions">["items"][number];
 export type Turn = Answer<"sessions/x/turns">["items"][number];
 export type TimeParts = Turn["parts"];

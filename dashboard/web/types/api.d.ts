@@ -310,18 +310,26 @@ export interface paths {
                     cursor?: string;
                     /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
+                    /** @description branch of its session at the end, or `none` */
+                    branch?: string;
                     /** @description began at or after */
                     from_us?: number;
                     /** @description what it is drawn as */
                     kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
                     /** @description name of the model of its turn */
                     model?: string;
+                    /** @description what came of its session */
+                    outcome?: "tests_failed" | "tests_passed" | "pull_request" | "committed" | "left_open" | "unchanged" | "none";
                     /** @description name of a project, or the whole path of its folder */
                     project?: string;
                     /** @description id of a session */
                     session?: string;
+                    /** @description only of sessions with a star */
+                    starred?: "yes";
                     /** @description `error` is accepted and changes nothing: only failures are listed */
                     status?: "error";
+                    /** @description tag of its session, or `none` */
+                    tag?: string;
                     /** @description began at or before */
                     to_us?: number;
                     /** @description name of a tool */
@@ -529,6 +537,150 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/filters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** filters of lists that were kept by name */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description filters of lists that were kept by name */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PageOfSavedFilter"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** keeps a filter by name */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": {
+                        /** @description At most 40 characters. */
+                        name: string;
+                        /**
+                         * @description The page that it is for.
+                         * @enum {string}
+                         */
+                        page: "sessions" | "files" | "errors";
+                        /** @description The query of the page's address, at most 1,000 bytes. */
+                        query: string;
+                    };
+                };
+            };
+            responses: {
+                /** @description keeps a filter by name */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PageOfSavedFilter"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/filters/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** removes a kept filter */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": {
+                        name: string;
+                        /**
+                         * @description The page that it is for.
+                         * @enum {string}
+                         */
+                        page: "sessions" | "files" | "errors";
+                    };
+                };
+            };
+            responses: {
+                /** @description removes a kept filter */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["PageOfSavedFilter"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/health": {
         parameters: {
             query?: never;
@@ -632,14 +784,22 @@ export interface paths {
                 query?: {
                     /** @description tool unless given */
                     group?: "tool" | "model" | "kind" | "project";
+                    /** @description branch of its session at the end, or `none` */
+                    branch?: string;
                     /** @description what it is drawn as */
                     kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
-                    /** @description name of the model of its turn */
+                    /** @description name of the model of its turn, or `none` */
                     model?: string;
-                    /** @description name of a project, or the whole path of its folder */
+                    /** @description what came of its session */
+                    outcome?: "tests_failed" | "tests_passed" | "pull_request" | "committed" | "left_open" | "unchanged" | "none";
+                    /** @description name of a project, the whole path of its folder, or `none` */
                     project?: string;
+                    /** @description only of sessions with a star */
+                    starred?: "yes";
                     /** @description only what failed */
                     status?: "error";
+                    /** @description tag of its session, or `none` */
+                    tag?: string;
                     /** @description name of a tool */
                     tool?: string;
                     /** @description number of days up to now: 30 unless given, at most 3660 */
@@ -698,14 +858,22 @@ export interface paths {
                     group?: "tool" | "model" | "kind" | "project";
                     /** @description only the row with this name */
                     name?: string;
+                    /** @description branch of its session at the end, or `none` */
+                    branch?: string;
                     /** @description what it is drawn as */
                     kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
-                    /** @description name of the model of its turn */
+                    /** @description name of the model of its turn, or `none` */
                     model?: string;
-                    /** @description name of a project, or the whole path of its folder */
+                    /** @description what came of its session */
+                    outcome?: "tests_failed" | "tests_passed" | "pull_request" | "committed" | "left_open" | "unchanged" | "none";
+                    /** @description name of a project, the whole path of its folder, or `none` */
                     project?: string;
+                    /** @description only of sessions with a star */
+                    starred?: "yes";
                     /** @description only what failed */
                     status?: "error";
+                    /** @description tag of its session, or `none` */
+                    tag?: string;
                     /** @description name of a tool */
                     tool?: string;
                     /** @description number of days up to now: 30 unless given, at most 3660 */
@@ -1270,6 +1438,8 @@ export interface paths {
                          * @description Sessions whose last activity was before this time.
                          */
                         before_us?: number | null;
+                        /** @description Sessions of this branch, or `none`. */
+                        branch?: string | null;
                         /**
                          * @description Only count; delete nothing.
                          * @default false
@@ -1287,13 +1457,25 @@ export interface paths {
                         kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab" | null;
                         /** @description Sessions with a turn of this model. */
                         model?: string | null;
+                        /**
+                         * @description Sessions of which this came.
+                         * @enum {string|null}
+                         */
+                        outcome?: "tests_failed" | "tests_passed" | "pull_request" | "committed" | "left_open" | "unchanged" | "none" | null;
                         /** @description Sessions of this project: its name, or the whole path of its folder. */
                         project?: string | null;
+                        /**
+                         * @description Sessions with a star.
+                         * @enum {string|null}
+                         */
+                        starred?: "yes" | null;
                         /**
                          * @description Sessions with a failure; with a tool or a kind, with such a failure.
                          * @enum {string|null}
                          */
                         status?: "error" | null;
+                        /** @description Sessions with this tag, or `none`. */
+                        tag?: string | null;
                         /**
                          * Format: int64
                          * @description Sessions that began at or before.
@@ -1389,12 +1571,14 @@ export interface paths {
                 query?: {
                     /** @description only texts of this kind */
                     field?: "prompt" | "response" | "thought" | "input" | "output" | "task" | "result" | "error";
-                    /** @description words, "phrases", tool: kind: model: project: status:error from: to: field: */
+                    /** @description words, "phrases", tool: kind: model: project: status:error branch: outcome: tag: starred:yes from: to: field: */
                     q?: string;
                     /** @description `next` of the previous page */
                     cursor?: string;
                     /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
+                    /** @description branch of its session at the end, or `none` */
+                    branch?: string;
                     /** @description began at or after */
                     from_us?: number;
                     /** @description what it is drawn as */
@@ -1403,14 +1587,20 @@ export interface paths {
                     max_us?: number;
                     /** @description took at least */
                     min_us?: number;
-                    /** @description name of the model of its turn */
+                    /** @description name of the model of its turn, or `none` */
                     model?: string;
-                    /** @description name of a project, or the whole path of its folder */
+                    /** @description what came of its session */
+                    outcome?: "tests_failed" | "tests_passed" | "pull_request" | "committed" | "left_open" | "unchanged" | "none";
+                    /** @description name of a project, the whole path of its folder, or `none` */
                     project?: string;
                     /** @description id of a session */
                     session?: string;
+                    /** @description only of sessions with a star */
+                    starred?: "yes";
                     /** @description only what failed */
                     status?: "error";
+                    /** @description tag of its session, or `none` */
+                    tag?: string;
                     /** @description began at or before */
                     to_us?: number;
                     /** @description name of a tool */
@@ -1465,26 +1655,34 @@ export interface paths {
                     cursor?: string;
                     /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
+                    /** @description its branch at the end, or `none` */
+                    branch?: string;
                     /** @description something happened at or after */
                     from_us?: number;
                     /** @description with a span of this kind */
                     kind?: "session" | "turn" | "thinking" | "response" | "tools" | "shell" | "mcp" | "edits" | "subagent" | "compaction" | "tab";
                     /** @description with a span that took at least */
                     min_us?: number;
-                    /** @description name of the model of one of its turns */
+                    /** @description name of the model of one of its turns, or `none` */
                     model?: string;
                     /** @description `asc`: the smallest or oldest first */
                     order?: "desc" | "asc";
-                    /** @description name of a project, or the whole path of its folder */
+                    /** @description what came of it */
+                    outcome?: "tests_failed" | "tests_passed" | "pull_request" | "committed" | "left_open" | "unchanged" | "none";
+                    /** @description name of a project, the whole path of its folder, or `none` */
                     project?: string;
                     /** @description part of the first prompt, the workspace or the id */
                     q?: string;
                     /** @description the order, largest or newest first; `last` unless given */
                     sort?: "last" | "start" | "active" | "errors" | "calls" | "tokens";
+                    /** @description only with a star */
+                    starred?: "yes";
                     /** @description what the session does now */
                     state?: "running" | "tool_open" | "your_turn" | "done" | "errored" | "stale";
                     /** @description only with failures; with a tool or a kind, with such a failure */
                     status?: "error";
+                    /** @description one of its tags, or `none` */
+                    tag?: string;
                     /** @description began at or before */
                     to_us?: number;
                     /** @description with a call of this tool */
@@ -1830,6 +2028,73 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sessions/{session}/marks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** its star, tags and note */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description id of a session: the id of its root conversation */
+                    session: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": {
+                        /**
+                         * @description Tags to add: each one word of at most 40 characters.
+                         * @default []
+                         */
+                        add_tags?: string[];
+                        /** @description The note from now on, at most 2,000 characters; an empty one removes it. */
+                        note?: string | null;
+                        /**
+                         * @description Tags to remove.
+                         * @default []
+                         */
+                        remove_tags?: string[];
+                        /** @description Gives it a star, or takes it. */
+                        starred?: boolean | null;
+                    };
+                };
+            };
+            responses: {
+                /** @description its star, tags and note */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MarkItem"];
+                    };
+                };
+                /** @description What was wrong, and what to do */
+                default: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/problem+json": components["schemas"]["Problem"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions/{session}/received": {
         parameters: {
             query?: never;
@@ -2053,6 +2318,8 @@ export interface paths {
                     cursor?: string;
                     /** @description number of items: 50 unless given, at most 500 */
                     limit?: number;
+                    /** @description branch of its session at the end, or `none` */
+                    branch?: string;
                     /** @description began at or after */
                     from_us?: number;
                     /** @description what it is drawn as */
@@ -2061,14 +2328,20 @@ export interface paths {
                     max_us?: number;
                     /** @description took at least */
                     min_us?: number;
-                    /** @description name of the model of its turn */
+                    /** @description name of the model of its turn, or `none` */
                     model?: string;
-                    /** @description name of a project, or the whole path of its folder */
+                    /** @description what came of its session */
+                    outcome?: "tests_failed" | "tests_passed" | "pull_request" | "committed" | "left_open" | "unchanged" | "none";
+                    /** @description name of a project, the whole path of its folder, or `none` */
                     project?: string;
                     /** @description id of a session */
                     session?: string;
+                    /** @description only of sessions with a star */
+                    starred?: "yes";
                     /** @description only what failed */
                     status?: "error";
+                    /** @description tag of its session, or `none` */
+                    tag?: string;
                     /** @description began at or before */
                     to_us?: number;
                     /** @description name of a tool */
@@ -2316,6 +2589,8 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
+                    /** @description branch of its session at the end, or `none` */
+                    branch?: string;
                     /** @description whether `shares` are by project or by model; none unless given */
                     by?: "project" | "model" | "none";
                     /**
@@ -2323,12 +2598,18 @@ export interface paths {
                      *     hours; UTC days unless given
                      */
                     columns?: string;
-                    /** @description name of the model of the turn */
+                    /** @description name of the model of the turn, or `none` */
                     model?: string;
-                    /** @description name of a project, or the whole path of its folder */
+                    /** @description what came of its session */
+                    outcome?: "tests_failed" | "tests_passed" | "pull_request" | "committed" | "left_open" | "unchanged" | "none";
+                    /** @description name of a project, the whole path of its folder, or `none` */
                     project?: string;
+                    /** @description only of sessions with a star */
+                    starred?: "yes";
                     /** @description only turns that failed */
                     status?: "error";
+                    /** @description tag of its session, or `none` */
+                    tag?: string;
                     /** @description number of days up to now: 30 unless given, at most 3660 */
                     days?: number;
                     /** @description begin of the period, instead of `days` */
@@ -2504,6 +2785,10 @@ export interface components {
         Columns: {
             /** @description -1 while it runs. */
             dur_us: number[];
+            /**
+             * @description Sums of 1 inferred start, 2 inferred end, 4 cut (of a turn: hooks were left out), 8 has content, 16 tentative link
+             *     (of a call: repeats the failure of its subagent), 32 late, 64 unknown duration, 128 asks a person.
+             */
             flags: number[];
             /** @description The subagent that `focus` asked for. */
             focus?: components["schemas"]["Focus"] | null;
@@ -3253,6 +3538,14 @@ export interface components {
         LoggedOut: {
             url: string;
         };
+        /** @description What people added to a session. */
+        MarkItem: {
+            /** @description Plain text; empty if there is none. */
+            note: string;
+            starred: boolean;
+            /** @description In alphabetical order; at most 16. */
+            tags: string[];
+        };
         MetricsItem: {
             advice: string | null;
             /**
@@ -3437,6 +3730,12 @@ export interface components {
             next: string | null;
         };
         /** @description A page of a list. */
+        PageOfSavedFilter: {
+            items: components["schemas"]["SavedFilter"][];
+            /** @description Cursor of the next page; null at the end. */
+            next: string | null;
+        };
+        /** @description A page of a list. */
         PageOfTurnItem: {
             items: components["schemas"]["TurnItem"][];
             /** @description Cursor of the next page; null at the end. */
@@ -3522,6 +3821,7 @@ export interface components {
             last_error: string | null;
             /** Format: int64 */
             last_us: number;
+            marks: components["schemas"]["MarkItem"];
             model: string | null;
             outcome: components["schemas"]["OutcomeItem"];
             /** @description Name of the workspace's folder. */
@@ -3713,6 +4013,15 @@ export interface components {
             /** @description Payload text, shortened. */
             text: string;
         };
+        /** @description A filter that was kept by name. */
+        SavedFilter: {
+            name: string;
+            /** @description sessions, files, errors */
+            page: string;
+            /** @description Of the page's address. */
+            query: string;
+            url: string;
+        };
         /** @description What was found. */
         SearchAnswer: {
             items: components["schemas"]["SearchHit"][];
@@ -3787,6 +4096,7 @@ export interface components {
             last_error: string | null;
             /** Format: int64 */
             last_us: number;
+            marks: components["schemas"]["MarkItem"];
             model: string | null;
             outcome: components["schemas"]["OutcomeItem"];
             parts: components["schemas"]["SessionPartItem"];

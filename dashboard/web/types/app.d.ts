@@ -36,3 +36,51 @@ export interface Entry {
   blur?: boolean;
   run(): unknown;
 }
+
+export interface RailProps {
+  /** Of the page that is shown. */
+  path: string;
+  /** Sessions that need the person. */
+  waiting: number;
+  /** Destinations that fail. */
+  failing: string[];
+  connection: string;
+  actions: { blurred: boolean, blur: () => void, theme: string, nextTheme: () => void, goTo: () => void, help: () => void };
+}
+
+export interface Range {
+  /** Begin of the first day, microseconds. */
+  from: number;
+  /** End of the last day. */
+  to: number;
+  /** 0: everything. */
+  days: number;
+  /** As parameters of the API; none for everything. */
+  asked: Record<string, string>;
+  control: View;
+  without: (params: URLSearchParams) => URLSearchParams;
+}
+
+/** One colour of a column. */
+export interface Part {
+  /** Of its row in the legend. */
+  name: string;
+  /** Class of its colour. */
+  tone: string;
+  value: number;
+}
+
+export interface Chart {
+  metric: string;
+  currency: string;
+  /** `sum` is null where it is not known. */
+  columns: { from: number, to: number, turns: number, errors: number, sum: number | null, parts: Part[] }[];
+  /** What each colour comes to. */
+  legend: Part[];
+  /** The highest sum. */
+  most: number;
+  /** Whether anything of this is known. */
+  known: boolean;
+  /** Why it cannot be shown in this way. */
+  refused: string | null;
+}

@@ -1,5 +1,7 @@
 // Types of the conversation.
-import type { Answer } from "./answers";
+import type { Answer, Session, Turn } from "./answers";
+import type { KeyMap } from "./app";
+import type { Trace } from "./trace";
 
 /** A node of Markdown: a tag from a short list, with its content. Strings are text. */
 export interface Block {
@@ -40,4 +42,24 @@ export interface Step {
   sum: HTMLElement;
   /** Identifies what its body shows, so that the body is not built twice. */
   shown: string;
+}
+
+export interface ConversationProps {
+  id: string;
+  trace: Trace | null;
+  rev: number;
+  turns: Turn[];
+  session: Session | null;
+  /** Row key. */
+  chosen: string | null;
+  /** Whether the address names a row. */
+  named: boolean;
+  /** Matches of the filter. */
+  hit: Uint8Array | null;
+  /** Chooses a row. */
+  go: (row: number) => void;
+  /** Shows a row in the waterfall. */
+  show: (row: number) => void;
+  /** Adds keys of this view. */
+  bind: (keys: KeyMap) => () => void;
 }

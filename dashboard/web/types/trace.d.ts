@@ -72,6 +72,8 @@ export interface Query {
   status: string | null;
   minUs: number | null;
   maxUs: number | null;
+  /** Rows that match one of these do not match. */
+  without: Query[];
 }
 
 export interface FlameNode {

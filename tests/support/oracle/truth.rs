@@ -244,8 +244,8 @@ impl Turn {
     pub fn errors(&self) -> u64 {
         let calls = self.all_calls().filter(|call| call.failed).count();
         let agents = self.all_agents().filter(|agent| agent.failed).count();
-        // A failed subagent counts twice: the subagent, and the call that delegated to it.
-        (calls + 2 * agents) as u64 + u64::from(self.status == "error")
+        // A failed subagent counts once; the call that delegated to it repeats the failure.
+        (calls + agents) as u64 + u64::from(self.status == "error")
     }
 }
 

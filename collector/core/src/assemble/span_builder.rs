@@ -97,6 +97,8 @@ pub(crate) fn verdict(
             Some("permission_denied") => {
                 ("denied", failed(ErrorType::PermissionDenied, "permission denied"))
             }
+            // The hook repeats what the subagent reports itself.
+            _ if agent == Some("error") => subagent_failed(),
             _ => ("error", failed(ErrorType::ToolFailure, "tool failed")),
         };
     }
@@ -105,16 +107,24 @@ pub(crate) fn verdict(
     {
         return ("error", failed(ErrorType::ExitCode, &format!("exit code {code}")));
     }
+    if agent == Some("error") {
+        return subagent_failed();
+    }
     if call.find(|tool| tool.is_error.then_some(())).is_some() {
         return ("error", failed(ErrorType::ToolError, "the tool reported an error"));
     }
     match agent {
-        Some("error") => ("error", failed(ErrorType::SubagentError, "subagent failed")),
         Some("aborted") => ("interrupted", Status::Unset),
         _ if node.incomplete || node.end.is_none() => ("unknown", Status::Unset),
         _ if call.class() == ToolClass::Shell && call.is_background() => ("running", Status::Unset),
         _ => ("ok", Status::Unset),
     }
+}
+
+/// The result of a call whose subagent failed.
+fn subagent_failed() -> (&'static str, Status) {
+    let message = "subagent failed".to_owned();
+    ("error", Status::Error { kind: ErrorType::SubagentError, message })
 }
 
 /// Builds the span of the node at `at`.

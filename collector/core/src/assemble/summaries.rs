@@ -70,8 +70,9 @@ pub(crate) fn sum(tree: &Tree<'_>, config: &Config) -> Sum {
         let is_agent = node.kind == SpanKind::Subagent;
         sum.subagents += u64::from(is_agent && !(node.is_loose() && is_ambiguous(node)));
         sum.tool_open |= node.kind == SpanKind::Tool && node.end.is_none();
-        if let Status::Error { message, .. } = status(tree, at) {
-            sum.errors += 1;
+        let status = status(tree, at);
+        sum.errors += u64::from(status.counts(node.kind));
+        if let Status::Error { message, .. } = status {
             sum.failed |= at == 0;
             let when = node.end.map_or(node.start, |end| end.at);
             last_error = last_error.max(Some((when, at, message)));

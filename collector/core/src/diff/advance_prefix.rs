@@ -81,8 +81,8 @@ impl Window {
         let is_call = matches!(node.what, What::Call(_));
         self.sum.tool_calls += u64::from(is_call);
         work::count(&mut self.sum.work, node);
+        self.sum.errors += u64::from(status.counts(node.kind));
         if let Status::Error { message, .. } = status {
-            self.sum.errors += 1;
             self.tool_errors += u64::from(is_call);
             if self.last_error.as_ref().is_none_or(|(at, _)| *at <= end) {
                 self.last_error = Some((end, message));

@@ -67,6 +67,22 @@ pub enum OutcomeWord {
 }
 
 impl OutcomeWord {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::TestsFailed,
+        Self::TestsPassed,
+        Self::PullRequest,
+        Self::Committed,
+        Self::LeftOpen,
+        Self::Unchanged,
+    ];
+
+    /// The inverse of [`Self::as_str`].
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+
     /// The word in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

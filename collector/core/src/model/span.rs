@@ -78,6 +78,12 @@ impl Span {
         self.length_ns().filter(|_| !self.asks_person())
     }
 
+    /// Whether it counts as an error, see [`Status::counts`].
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        self.status.counts(self.kind)
+    }
+
     /// The value of an attribute.
     #[must_use]
     pub fn attribute(&self, key: &str) -> Option<&Value> {
@@ -235,6 +241,20 @@ pub enum Status {
         /// Our own fixed text (`exit code 101`), never Cursor's.
         message: String,
     },
+}
+
+impl Status {
+    /// Whether a span of `kind` with this status counts as an error of its turn and its session. The failure of a
+    /// subagent counts once, where it happened: the call that delegated to it merely repeats it.
+    #[must_use]
+    pub fn counts(&self, kind: SpanKind) -> bool {
+        match self {
+            Self::Unset => false,
+            Self::Error { kind: error, .. } => {
+                kind != SpanKind::Tool || *error != ErrorType::SubagentError
+            }
+        }
+    }
 }
 
 /// The closed list of `error.type`.

@@ -41,7 +41,7 @@ pub struct SessionSummary {
     pub tool_calls: u64,
     /// Subagents at any depth.
     pub subagents: u64,
-    /// Spans with status error.
+    /// Spans that count as errors, see [`crate::Status::counts`].
     pub errors: u64,
     /// Turns with at least one error.
     pub errored_turns: u64,
@@ -189,7 +189,7 @@ pub struct TurnSummary {
     pub status: Option<String>,
     /// Tool calls at any depth.
     pub tool_calls: u64,
-    /// Spans with status error, itself included.
+    /// Spans that count as errors, itself included.
     pub errors: u64,
     /// Tokens, once.
     pub tokens: Option<Tokens>,

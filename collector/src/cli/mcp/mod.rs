@@ -16,8 +16,7 @@ use axum::Router;
 use hookspan_dashboard::{Clock, Settings};
 use hookspan_view::SourceError;
 use hookspan_view::health::JournalHealth;
-use hookspan_view::source::Control;
-use hookspan_view::source::Deleted;
+use hookspan_view::source::{Control, Deleted, FilterPage, MarkChange, Marked, SavedFilter};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -95,8 +94,24 @@ impl Control for ReadOnly {
     }
 
     fn delete(&self, _: &[String]) -> Result<Deleted, SourceError> {
-        Err(SourceError("this server only reads".to_owned()))
+        Err(only_reads())
     }
+
+    fn mark(&self, _: &str, _: &[MarkChange]) -> Result<Marked, SourceError> {
+        Err(only_reads())
+    }
+
+    fn save_filter(&self, _: &SavedFilter) -> Result<bool, SourceError> {
+        Err(only_reads())
+    }
+
+    fn forget_filter(&self, _: FilterPage, _: &str) -> Result<bool, SourceError> {
+        Err(only_reads())
+    }
+}
+
+fn only_reads() -> SourceError {
+    SourceError("this server only reads".to_owned())
 }
 
 impl ServerHandler for Server {

@@ -21,6 +21,13 @@ const STATUS: (&str, &str) = ("status", "`error`: only what failed");
 const FROM: (&str, &str) =
     ("from", "Since this day or time, in UTC: 2026-11-30, 2026-11-30T09:15:00Z");
 const TO: (&str, &str) = ("to", "Up to this day (included) or time, in UTC");
+const BRANCH: (&str, &str) = ("branch", "Only of sessions that ended on this branch, or `none`");
+const OUTCOME: (&str, &str) = (
+    "outcome",
+    "Only of sessions of which this came: tests_failed, tests_passed, pull_request, committed, left_open, unchanged, none",
+);
+const TAG: (&str, &str) = ("tag", "Only of sessions that a person gave this tag, or `none`");
+const STARRED: (&str, &str) = ("starred", "`yes`: only of sessions that a person gave a star");
 const LIMIT_ABOUT: (&str, &str) = ("limit", "Maximum number of items: up to 500, 10 by default");
 const CURSOR: (&str, &str) = ("cursor", "`next` from the previous answer");
 
@@ -28,7 +35,7 @@ pub(super) const TOOLS: [Described; 5] = [
     (
         "list_sessions",
         "Recorded sessions, newest first: id, state, project, model, first prompt, turns, calls, errors, time, tokens, \
-         and the outcome: tests, commits, pull request.",
+         the outcome: tests, commits, pull request, and a person's star, tags and note.",
         &[
             PROJECT,
             TOOL,
@@ -37,6 +44,10 @@ pub(super) const TOOLS: [Described; 5] = [
             STATUS,
             FROM,
             TO,
+            BRANCH,
+            OUTCOME,
+            TAG,
+            STARRED,
             ("state", "running, tool_open, your_turn, done, errored or stale"),
             ("q", "Part of the first prompt, workspace or id"),
             LIMIT_ABOUT,
@@ -54,7 +65,22 @@ pub(super) const TOOLS: [Described; 5] = [
     (
         "errors",
         "Failures in groups that look alike, most frequent first, each with what the newest one said.",
-        &[SESSION, PROJECT, TOOL, KIND, MODEL, STATUS, FROM, TO, LIMIT_ABOUT, CURSOR],
+        &[
+            SESSION,
+            PROJECT,
+            TOOL,
+            KIND,
+            MODEL,
+            STATUS,
+            FROM,
+            TO,
+            BRANCH,
+            OUTCOME,
+            TAG,
+            STARRED,
+            LIMIT_ABOUT,
+            CURSOR,
+        ],
         &[],
     ),
     (
@@ -70,6 +96,10 @@ pub(super) const TOOLS: [Described; 5] = [
             STATUS,
             FROM,
             TO,
+            BRANCH,
+            OUTCOME,
+            TAG,
+            STARRED,
             LIMIT_ABOUT,
             CURSOR,
         ],
@@ -89,6 +119,10 @@ pub(super) const TOOLS: [Described; 5] = [
             STATUS,
             FROM,
             TO,
+            BRANCH,
+            OUTCOME,
+            TAG,
+            STARRED,
             LIMIT_ABOUT,
         ],
         &[],

@@ -72,17 +72,18 @@ struct ShownSpan {
 
 impl Shown {
     pub(super) fn new(
-        session: SessionSummary,
+        shown: Session,
+        session: &SessionSummary,
         turns: Vec<TurnSummary>,
         spans: Vec<Span>,
         received: AllReceived,
         prices: &Prices,
     ) -> Self {
-        let SessionParts { turns: parts, idle, whole } = SessionParts::of(&session, &turns);
+        let SessionParts { turns: parts, idle, whole } = SessionParts::of(session, &turns);
         let mut parts_ns = BTreeMap::from(parts.named());
         parts_ns.insert("idle", idle);
         Self {
-            session: session.into(),
+            session: shown,
             parts_ns,
             whole_ns: whole,
             estimated_cost: Cost::of(prices, prices.of_turns(&turns)),

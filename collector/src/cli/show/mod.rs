@@ -14,8 +14,9 @@ use super::Global;
 use super::blank::Blank;
 use super::cost;
 use super::output::{self, Paint, print, print_json};
+use super::sessions::Session;
 use crate::source::StoreSource;
-use crate::store::{cli as queries, open, read};
+use crate::store::{cli as queries, marks, open, read};
 use crate::text;
 
 /// Maximum number of lines shown of a session. A longer one is for the dashboard.
@@ -54,6 +55,8 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let blank = Blank::new(args.redact, &global.state, &config.redact)?;
     // Redacts before anything is cut to the terminal's width, because half a secret matches no rule.
     blank.session(&mut session);
+    let mut marks = marks::of(&database, &root).context(unreadable)?;
+    blank.marks(&mut marks);
     turns.iter_mut().for_each(|turn| blank.turn(turn));
     let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
     let all = source.received(Some(&root), LINES_MAX);
@@ -62,8 +65,9 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         let spans = read::spans(&database, &root, usize::MAX).context(unreadable)?;
         let spans = spans.into_iter().map(|(_, span)| span).collect();
+        let marked = Session::from(session.clone()).marked(marks);
         let mut shown =
-            serde_json::to_value(json::Shown::new(session, turns, spans, all, &prices))?;
+            serde_json::to_value(json::Shown::new(marked, &session, turns, spans, all, &prices))?;
         blank.json(&mut shown);
         print_json(&shown)?;
         return Ok(ExitCode::SUCCESS);
@@ -72,7 +76,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let mut lines = lines.map_err(|error| anyhow::anyhow!("{unreadable}: {}", error.0))?;
     lines.lines.iter_mut().for_each(|line| blank.label(&mut line.label));
     let wide = (output::columns(), Paint::stdout(&global.env));
-    let mut shown = waterfall::draw(&session, &turns, &lines.lines, &all, &prices, wide);
+    let mut shown = waterfall::draw((&session, &marks), &turns, &lines.lines, &all, &prices, wide);
     if !prices.is_empty() {
         shown += &cost::source(&config.price_lists);
     }

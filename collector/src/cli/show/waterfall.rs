@@ -7,13 +7,14 @@ use hookspan_core::price::Prices;
 use hookspan_core::{SessionParts, SessionSummary, Timestamp, Tokens, TurnSummary};
 use hookspan_view::line::{Line, LineKind, Outcome};
 use hookspan_view::received::AllReceived;
+use hookspan_view::source::SessionMarks;
 use hookspan_view::{facet, outcome};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::received;
 use crate::cli::cost;
 use crate::cli::output::Paint;
-use crate::cli::sessions::{rfc3339, state_word};
+use crate::cli::sessions::{marks_word, rfc3339, state_word};
 use crate::text::{self, counted};
 
 /// Maximum indentation. Deeper lines are not indented further, so that there is room for their text.
@@ -22,7 +23,7 @@ const DURATION_COLUMNS: usize = 6;
 
 /// The session as text of at most `columns` columns. It contains no terminal sequences except `paint`'s colours.
 pub(super) fn draw(
-    session: &SessionSummary,
+    (session, marks): (&SessionSummary, &SessionMarks),
     turns: &[TurnSummary],
     lines: &[Line],
     all: &AllReceived,
@@ -37,6 +38,7 @@ pub(super) fn draw(
     received::usage(all).iter().for_each(|line| page.line(&format!("tokens {line}")));
     page.repository(session);
     page.outcome(session);
+    page.marks(marks);
     if let Some(estimate) = prices.of_turns(turns) {
         page.line(&format!("estimated cost, not a bill: {}", cost::words(prices, estimate)));
     }
@@ -166,6 +168,14 @@ impl<'a> Page<'a> {
             named.iter().map(|(name, ns)| format!("{name} {}", text::duration(*ns))).collect();
         if !shown.is_empty() {
             self.line(&format!("time: {}", shown.join(", ")));
+        }
+    }
+
+    /// The star, the tags and the note.
+    fn marks(&mut self, marks: &SessionMarks) {
+        self.line(marks_word(marks).trim_end());
+        for (number, line) in marks.note.lines().enumerate() {
+            self.line(&format!("{}{line}", if number == 0 { "note: " } else { "      " }));
         }
     }
 

@@ -11,8 +11,9 @@ use hookspan_view::line::LineKind;
 use hookspan_view::source::{HeatCell, LatencyRow, LineFilter, Spent};
 use rusqlite::{Connection, Row, ToSql};
 
-use super::lines::MATCHES;
+use super::lines::matches;
 use super::periods::{Sum, by_count};
+use super::words::{self, Words};
 use super::{spent, sql_limit};
 use crate::store::rows;
 use crate::store::write::{DAY_HOURS, HEAT_BUCKETS, Sums, TURN_SUMS, plus, turn_sums};
@@ -20,11 +21,13 @@ use crate::store::write::{DAY_HOURS, HEAT_BUCKETS, Sums, TURN_SUMS, plus, turn_s
 const HOUR_NS: i64 = 3_600_000_000_000;
 
 /// Sessions `v` that can contain a match. Other sessions are not read.
-const SESSIONS: &str = "v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to
-           AND (:project IS NULL OR v.project = :project COLLATE NOCASE OR v.workspace = :project
-                OR (:project LIKE '%/' AND instr(lower(v.workspace) || '/', lower(:project)) = 1))
-           AND (:model IS NULL OR EXISTS
-                (SELECT 1 FROM turn t WHERE t.root = v.root AND t.model = :model COLLATE NOCASE))";
+fn sessions() -> String {
+    let model = words::OF_A_TURN.replace("{v}", "v");
+    format!(
+        "v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to AND {} AND {model}",
+        words::of_session("v")
+    )
+}
 
 /// Percentiles per name of `dimension`, over the settled spans that match. `None` if more than `most` spans would have
 /// to be read.
@@ -87,26 +90,23 @@ pub(crate) fn spent_of(
     filter: &LineFilter,
     most: usize,
 ) -> rusqlite::Result<Option<Vec<Spent>>> {
+    let (sessions, words) = (sessions(), Words::of(filter));
     let sql = format!(
         "SELECT {TURN_SUMS},
-                coalesce(s.end_ns IS NOT NULL AND (:model IS NULL OR t.model = :model COLLATE NOCASE)
+                coalesce(s.end_ns IS NOT NULL AND (:model IS NULL OR coalesce(t.model, 'none') = :model COLLATE NOCASE)
                 AND (NOT :failed OR s.error_type IS NOT NULL)
                 AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row), 0)
          FROM session v CROSS JOIN turn t ON t.root = v.root
               CROSS JOIN span s ON s.conversation = t.root AND s.id = t.span
-         WHERE {SESSIONS} AND t.started_ns >= :from AND t.started_ns <= :to LIMIT :limit"
+         WHERE {sessions} AND t.started_ns >= :from AND t.started_ns <= :to LIMIT :limit"
     );
     let (Some(from), Some(to)) = (edges.first(), edges.last()) else { return Ok(Some(Vec::new())) };
-    let values: &[(&str, &dyn ToSql)] = &[
-        (":from", from),
-        (":to", &(to - 1)),
-        (":project", &filter.project),
-        (":model", &filter.model),
-        (":failed", &filter.failed),
-        (":limit", &sql_limit(most.saturating_add(1))),
-    ];
+    let (until, limit) = (to - 1, sql_limit(most.saturating_add(1)));
+    let mut values: Vec<(&str, &dyn ToSql)> =
+        vec![(":from", from), (":to", &until), (":failed", &filter.failed), (":limit", &limit)];
+    values.extend(words.values());
     let mut statement = db.prepare_cached(&sql)?;
-    let mut found = statement.query(values)?;
+    let mut found = statement.query(&*values)?;
     let (mut seen, mut sums) = (0, BTreeMap::<(usize, String, String), Sums>::new());
     while let Some(row) = found.next()? {
         seen += 1;
@@ -138,18 +138,19 @@ fn each(
     mut see: impl FnMut(Counted) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<bool> {
     let (from, to) = period(filter);
-    let values: &[(&str, &dyn ToSql)] = &[
+    let words = Words::of(filter);
+    let (class, limit) = (filter.kind.map(|kind| kind as u8), sql_limit(most.saturating_add(1)));
+    let mut values: Vec<(&str, &dyn ToSql)> = vec![
         (":from", &from),
         (":to", &to),
-        (":project", &filter.project),
-        (":model", &filter.model),
         (":session", &filter.session),
-        (":class", &filter.kind.map(|kind| kind as u8)),
+        (":class", &class),
         (":tool", &filter.tool),
-        (":limit", &sql_limit(most.saturating_add(1))),
+        (":limit", &limit),
     ];
+    values.extend(words.values());
     let mut statement = db.prepare_cached(&spans(dimension, filter))?;
-    let mut found = statement.query(values)?;
+    let mut found = statement.query(&*values)?;
     let mut seen = 0;
     while let Some(row) = found.next()? {
         seen += 1;
@@ -170,23 +171,25 @@ fn each(
 
 /// The spans to read. Failures are found by an index on their start, other spans by their sessions.
 fn spans(dimension: &str, filter: &LineFilter) -> String {
+    let (failed, matches, sessions) = (rows::is_failure("s"), matches(), sessions());
     let tables = match filter.failed {
-        true => {
+        true => format!(
             "span s CROSS JOIN session v ON v.root = s.root CROSS JOIN name root ON root.id = s.root
-         WHERE s.error_type IS NOT NULL"
-        }
+         WHERE {failed}"
+        ),
         false => {
             "session v CROSS JOIN name root ON root.id = v.root CROSS JOIN span s ON s.root = v.root
          WHERE true"
+                .to_owned()
         }
     };
     let work = rows::work_ns("s");
     let detail = if dimension == "model" { "s.detail" } else { "NULL" };
     format!(
-        "SELECT s.kind, s.class, s.tool, s.workspace, {detail}, {work} / 1000, s.error_type IS NOT NULL, s.start_ns,
-                coalesce(s.end_ns IS NOT NULL AND {MATCHES}
+        "SELECT s.kind, s.class, s.tool, s.workspace, {detail}, {work} / 1000, {failed}, s.start_ns,
+                coalesce(s.end_ns IS NOT NULL AND {matches}
                 AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row), 0)
-         FROM {tables} AND {SESSIONS}
+         FROM {tables} AND {sessions}
            AND (:session IS NULL OR root.text = :session)
            AND ((:tool IS NULL AND :class IS NULL) OR EXISTS (SELECT 1 FROM reach r WHERE r.root = v.root
                 AND (:class IS NULL OR r.class = :class) AND (:tool IS NULL OR r.tool = lower(:tool))))

@@ -80,7 +80,7 @@ fn named(db: &Connection, wanted: &WantedFiles) -> rusqlite::Result<Option<BTree
     }
     let ids = db
         .prepare_cached(
-            "SELECT id FROM file WHERE (?1 IS NULL OR project = ?1 COLLATE NOCASE)
+            "SELECT id FROM file WHERE (?1 IS NULL OR project = iif(?1 = 'none' COLLATE NOCASE, '', ?1) COLLATE NOCASE)
              AND (?2 IS NULL OR instr(lower(path), lower(?2)) > 0)",
         )?
         .query_map((&wanted.project, &wanted.text), |row| row.get(0))?

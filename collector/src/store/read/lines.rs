@@ -9,6 +9,7 @@ use hookspan_view::source::LineFilter;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use super::spans::{IN_SESSION, segments};
+use super::words::{self, Words};
 use super::{name, prompts, sql_limit};
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES, signed};
 
@@ -102,12 +103,13 @@ pub(crate) fn latest(
 
 /// A filter's conditions on a span `s`, its session `v` and the session's name `root`. A span belongs to the turn of
 /// its trace. If a trace has several turns, it belongs to the last turn that began before the span.
-pub(super) const MATCHES: &str =
-    "(:project IS NULL OR v.project = :project COLLATE NOCASE OR v.workspace = :project
-                OR (:project LIKE '%/' AND instr(lower(v.workspace) || '/', lower(:project)) = 1))
-           AND (:model IS NULL OR :model = (SELECT t.model FROM turn t
+pub(super) fn matches() -> String {
+    format!("{} AND {MATCHES}", words::of_session("v"))
+}
+
+const MATCHES: &str = "(:model IS NULL OR coalesce((SELECT t.model FROM turn t
              WHERE t.root = s.root AND t.trace = s.trace
-             ORDER BY t.started_ns <= s.start_ns DESC, t.started_ns DESC LIMIT 1) COLLATE NOCASE)
+             ORDER BY t.started_ns <= s.start_ns DESC, t.started_ns DESC LIMIT 1), 'none') = :model COLLATE NOCASE)
            AND (:session IS NULL OR root.text = :session)
            AND (:class IS NULL OR s.class = :class)
            AND (:tool IS NULL OR s.tool = :tool COLLATE NOCASE)";
@@ -150,20 +152,21 @@ fn within(
 ) -> rusqlite::Result<Vec<(String, Found)>> {
     // There are few sessions, and their spans have an index by start. A session that ended before the period or began
     // after it has no span in it.
+    let failed = rows::is_failure("s");
     let tables = match filter.failed {
-        true => {
+        true => format!(
             "span s CROSS JOIN session v ON v.root = s.root CROSS JOIN name root ON root.id = s.root
-         WHERE s.error_type IS NOT NULL"
-        }
-        false => {
-            "session v JOIN name root ON root.id = v.root CROSS JOIN span s ON s.root = v.root
+         WHERE {failed}"
+        ),
+        false => "session v JOIN name root ON root.id = v.root CROSS JOIN span s ON s.root = v.root
          WHERE v.last_ns >= :from AND v.started_ns - 86400000000000 <= :to"
-        }
+            .to_owned(),
     };
-    let length = rows::length_ns("s");
+    let (length, words) = (rows::length_ns("s"), Words::of(filter));
+    let matches = matches();
     let sql = format!(
         "SELECT {COLUMNS}, root.text FROM {tables}
-           AND {MATCHES}
+           AND {matches}
            AND s.start_ns >= :from AND s.start_ns <= :to
            AND (s.start_ns, s.row) < (:before_ns, :before_row)
            AND (:min IS NULL OR {length} >= :min) AND (:max IS NULL OR {length} < :max)
@@ -173,8 +176,6 @@ fn within(
     let values: &[(&str, &dyn ToSql)] = &[
         (":from", &from),
         (":to", &filter.to_ns.unwrap_or(i64::MAX)),
-        (":project", &filter.project),
-        (":model", &filter.model),
         (":session", &filter.session),
         (":before_ns", &before_ns),
         (":before_row", &before_row),
@@ -184,7 +185,8 @@ fn within(
         (":max", &filter.max_ns),
         (":limit", &sql_limit(limit)),
     ];
-    db.prepare_cached(&sql)?.query_map(values, with_root)?.collect()
+    let values = [values, &words.values()].concat();
+    db.prepare_cached(&sql)?.query_map(&*values, with_root)?.collect()
 }
 
 /// A failed span.
@@ -212,23 +214,23 @@ pub(crate) fn failures(
     const MESSAGE: usize = 14;
     const DETAIL: usize = 15;
     // Uses the index of failures, newest first, so no other row is read.
+    let (failed, matches, words) = (rows::is_failure("s"), matches(), Words::of(filter));
     let sql = format!(
         "SELECT {COLUMNS}, root.text, coalesce(nullif(s.error_message, ''), s.error_type), s.detail
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
-         WHERE s.error_type IS NOT NULL AND s.start_ns >= :from AND s.start_ns <= :to
-           AND {MATCHES}
+         WHERE {failed} AND s.start_ns >= :from AND s.start_ns <= :to
+           AND {matches}
          ORDER BY s.start_ns DESC LIMIT :limit"
     );
     let values: &[(&str, &dyn ToSql)] = &[
         (":from", &filter.from_ns.unwrap_or(i64::MIN)),
         (":to", &filter.to_ns.unwrap_or(i64::MAX)),
-        (":project", &filter.project),
-        (":model", &filter.model),
         (":session", &filter.session),
         (":class", &filter.kind.map(|kind| kind as u8)),
         (":tool", &filter.tool),
         (":limit", &sql_limit(limit)),
     ];
+    let values = [values, &words.values()].concat();
     let read = |row: &Row<'_>| {
         let (root, found) = with_root(row)?;
         // The first space follows the tool's name.
@@ -236,7 +238,7 @@ pub(crate) fn failures(
         let path = if spaced { rows::text_attribute(row, DETAIL, "file.path")? } else { None };
         Ok(Failed { root, found, message: row.get(MESSAGE)?, path })
     };
-    db.prepare_cached(&sql)?.query_map(values, read)?.collect()
+    db.prepare_cached(&sql)?.query_map(&*values, read)?.collect()
 }
 
 /// A span of the session `of` (or of the session to which `of` was bound), with its session, if `filter` accepts it.
@@ -250,14 +252,15 @@ pub(crate) fn of_span(
     filter: &LineFilter,
 ) -> rusqlite::Result<Option<(String, Found)>> {
     let Some(of) = name(db, of)? else { return Ok(None) };
-    let length = rows::length_ns("s");
+    let (length, failed) = (rows::length_ns("s"), rows::is_failure("s"));
+    let (matches, words) = (matches(), Words::of(filter));
     let sql = format!(
         "SELECT {COLUMNS}, root.text
          FROM span s JOIN name root ON root.id = s.root LEFT JOIN session v ON v.root = s.root
          WHERE {IN_SESSION} AND s.id = :id
            AND (:from IS NULL OR s.start_ns >= :from) AND (:to IS NULL OR s.start_ns <= :to)
-           AND {MATCHES}
-           AND (NOT :failed OR s.error_type IS NOT NULL)
+           AND {matches}
+           AND (NOT :failed OR {failed})
            AND (:min IS NULL OR {length} >= :min) AND (:max IS NULL OR {length} < :max)"
     );
     let values: &[(&str, &dyn ToSql)] = &[
@@ -265,8 +268,6 @@ pub(crate) fn of_span(
         (":id", &id.0),
         (":from", &filter.from_ns),
         (":to", &filter.to_ns),
-        (":project", &filter.project),
-        (":model", &filter.model),
         (":session", &filter.session),
         (":class", &filter.kind.map(|kind| kind as u8)),
         (":tool", &filter.tool),
@@ -274,7 +275,8 @@ pub(crate) fn of_span(
         (":min", &filter.min_ns),
         (":max", &filter.max_ns),
     ];
-    db.prepare_cached(&sql)?.query_row(values, with_root).optional()
+    let values = [values, &words.values()].concat();
+    db.prepare_cached(&sql)?.query_row(&*values, with_root).optional()
 }
 
 /// Whole spans of a session that are shown as one of `kinds`, by start, at most `limit`.

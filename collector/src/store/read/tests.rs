@@ -3,6 +3,7 @@ mod periods; // durations, percentiles and failures over days
 mod sessions; // lists of sessions: filters, order, pages
 mod spans; // spans of one session and of all
 mod spent; // time and tokens of turns
+mod words; // the words about a session, and what counts as a failure
 
 use std::sync::Arc;
 

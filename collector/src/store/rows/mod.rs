@@ -63,6 +63,14 @@ pub(super) fn work_ns(of: &str) -> String {
     format!("iif({of}.flags & {ASKS_PERSON}, NULL, {})", length_ns(of))
 }
 
+/// SQL for whether a span in the table `of` counts as an error, as [`hookspan_core::Status::counts`] has it. It implies
+/// that `error_type` is set, so that the index of failures serves it.
+pub(super) fn is_failure(of: &str) -> String {
+    format!(
+        "({of}.error_type IS NOT NULL AND NOT ({of}.kind = 'tool' AND {of}.error_type = 'subagent_error'))"
+    )
+}
+
 /// A span and its store row.
 ///
 /// # Errors

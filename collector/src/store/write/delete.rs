@@ -11,6 +11,7 @@ use super::novel::Forgotten;
 use super::sketches::Counted;
 use super::{Committed, GIVEN, Store, Transaction, files, raw};
 use crate::store::export::ANSWER_DELETED;
+use crate::store::marks;
 use crate::store::prune::Selection;
 use crate::store::received::age;
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
@@ -187,6 +188,7 @@ fn delete_conversation(
         "DELETE FROM payload WHERE seq IN (SELECT seq FROM raw_hook WHERE conversation = ?1)",
     )?
     .execute([id])?;
+    marks::forget(db, id)?;
     let delete = "DELETE FROM raw_hook WHERE conversation = ?1";
     sum.hooks += db.prepare_cached(delete)?.execute([id])? as u64;
     age::forget(db, id)?;

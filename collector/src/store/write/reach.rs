@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hookspan_core::{Span, Status};
+use hookspan_core::Span;
 use hookspan_view::facet;
 use hookspan_view::line::LineKind;
 use rusqlite::{Connection, OptionalExtension as _};
 use smol_str::SmolStr;
 
 use super::names::Names;
-use crate::store::rows::length_ns;
+use crate::store::rows::{is_failure, length_ns};
 
 /// Tool, kind and result of a settled span.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Reached {
             class: LineKind::of(span) as u8,
             tool: tool.to_ascii_lowercase().into(),
             ns: span.length_ns(),
-            failed: matches!(span.status, Status::Error { .. }),
+            failed: span.is_failure(),
         }
     }
 }
@@ -133,11 +133,10 @@ const KEEP_LONGEST: &str = "ON CONFLICT (root, class, tool) DO UPDATE
 fn look(db: &Connection, root: i64, class: u8, tool: &str) -> rusqlite::Result<()> {
     db.prepare_cached("DELETE FROM reach WHERE root = ?1 AND class = ?2 AND tool = ?3")?
         .execute((root, class, tool))?;
-    let length = length_ns("s");
+    let (length, failed) = (length_ns("s"), is_failure("s"));
     db.prepare_cached(&format!(
         "INSERT INTO reach (root, class, tool, longest_ns, failed, failed_ns)
-         SELECT ?1, ?2, ?3, max({length}), max(s.error_type IS NOT NULL),
-                max(CASE WHEN s.error_type IS NOT NULL THEN {length} END)
+         SELECT ?1, ?2, ?3, max({length}), max({failed}), max(CASE WHEN {failed} THEN {length} END)
          FROM span s
          WHERE s.root = ?1 AND s.class = ?2 AND lower(coalesce(s.tool, '')) = ?3 AND s.end_ns IS NOT NULL
            AND NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)

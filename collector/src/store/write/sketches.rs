@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
-use hookspan_core::{Span, SpanKind, Status, Timestamp};
+use hookspan_core::{Span, SpanKind, Timestamp};
 use hookspan_view::facet;
 use hookspan_view::line::LineKind;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -125,7 +125,7 @@ impl Counted {
             day: span.start.0.div_euclid(DAY_NS),
             hour: span.start.0.div_euclid(HOUR_NS),
             us: span.work_ns().map(|ns| u64::try_from(ns / 1_000).unwrap_or(0)),
-            failed: matches!(span.status, Status::Error { .. }),
+            failed: span.is_failure(),
             names,
             reached: Reached::of(span),
             is_turn: span.kind == SpanKind::Generation,

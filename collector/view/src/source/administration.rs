@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::health::Health;
+use crate::source::marks::{FilterPage, MarkChange, Marked, SavedFilter};
 
 /// Questions about the collector itself. Every call is short (it runs on a thread for blocking work) and bounded by its
 /// arguments.
@@ -35,6 +36,12 @@ pub trait Control: Send + Sync + 'static {
     /// Deletes everything that is stored of the sessions with these roots: rows, texts, hooks, requests that wait to be
     /// sent. When this returns, no file contains any of it.
     fn delete(&self, roots: &[String]) -> Result<Deleted>;
+    /// Changes the marks of a session, all of `changes` or none.
+    fn mark(&self, root: &str, changes: &[MarkChange]) -> Result<Marked>;
+    /// Keeps a filter, in place of one of the same name. Returns false if the page has as many as it may have.
+    fn save_filter(&self, filter: &SavedFilter) -> Result<bool>;
+    /// Removes a kept filter. Returns false if there is none of that name.
+    fn forget_filter(&self, page: FilterPage, name: &str) -> Result<bool>;
 }
 
 /// The result of a deletion.

@@ -4,6 +4,7 @@ pub mod sessions;
 pub mod spans;
 pub mod statistics;
 pub mod files;
+pub mod marks;
 pub mod search;
 pub mod administration;
 
@@ -12,6 +13,9 @@ pub use administration::{
     PrivacyClass,
 };
 pub use files::{FileSums, Files, LOOKED_AT_MAX, Touch, Touched, WantedFiles};
+pub use marks::{
+    FilterPage, MarkChange, Marked, Marks, SAVED_MAX, SavedFilter, SessionMarks, TAGS_MAX,
+};
 pub use search::{Found, Hit, Query, Search};
 pub use sessions::{Position, SessionFilter, SessionSort, Sessions};
 pub use spans::{Failure, LineFilter, Lines, Spans};
@@ -19,13 +23,22 @@ pub use statistics::{
     COUNTED_MAX, DayTime, Gap, HeatCell, LatencyRow, ProjectWork, Spent, Statistics, Totals,
 };
 
-/// All reading traits together. A type that implements the six traits implements this one too.
+/// All reading traits together. A type that implements the seven traits implements this one too.
 pub trait Source:
-    Sessions + Spans + Files + Statistics + Search + Administration + Send + Sync + 'static
+    Sessions + Marks + Spans + Files + Statistics + Search + Administration + Send + Sync + 'static
 {
 }
 
 impl<T> Source for T where
-    T: Sessions + Spans + Files + Statistics + Search + Administration + Send + Sync + 'static
+    T: Sessions
+        + Marks
+        + Spans
+        + Files
+        + Statistics
+        + Search
+        + Administration
+        + Send
+        + Sync
+        + 'static
 {
 }

@@ -4,6 +4,7 @@ use hookspan_core::{Span, SpanId, TraceId};
 
 use crate::Result;
 use crate::line::{Line, LineKind};
+use crate::outcome::OutcomeFilter;
 use crate::received::AllReceived;
 
 /// Spans as lines of the waterfall or whole, with the raw hooks behind them. Every call is short (it runs on a thread
@@ -61,10 +62,19 @@ pub struct Lines {
 pub struct LineFilter {
     /// Root conversation.
     pub session: Option<String>,
-    /// The project by name, ignoring case, or the whole path of the workspace.
+    /// The project by name, ignoring case, or the whole path of the workspace. [`crate::filter::NONE`]: sessions
+    /// without a workspace.
     pub project: Option<String>,
-    /// The model of the span's turn, ignoring case.
+    /// The model of the span's turn, ignoring case. [`crate::filter::NONE`]: no model was named.
     pub model: Option<String>,
+    /// The branch at the end of its session, ignoring case. [`crate::filter::NONE`]: none is known.
+    pub branch: Option<String>,
+    /// What came of its session.
+    pub outcome: Option<OutcomeFilter>,
+    /// A tag of its session, ignoring case. [`crate::filter::NONE`]: the session has no tag.
+    pub tag: Option<String>,
+    /// Only of sessions with a star.
+    pub starred: bool,
     /// A tool by name, ignoring case.
     pub tool: Option<String>,
     /// What it is drawn as.

@@ -27,7 +27,16 @@ export function bodyOf(script, i, step) {
   if (failed && !told) box.append(failure(step.message ?? "failed"));
   for (const text of texts) box.append(...content(text, form, failed && !whole));
   if (!box.childNodes.length) box.append(note("nothing more is stored"));
+  if (step.file_url) box.append(page(step.file_url));
   return box;
+}
+
+/** The way to the page of the file. @param {string} url */
+function page(url) {
+  const link = /** @type {HTMLAnchorElement} */ (make("a", "cv-file"));
+  link.href = url;
+  link.textContent = "who read and changed this file";
+  return link;
 }
 
 /**

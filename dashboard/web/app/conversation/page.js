@@ -1,4 +1,5 @@
 // The conversation of a session: prompts, thoughts, actions and answers, each on one line with its bar.
+/** @import { ConversationProps } from "../../types/conversation" */
 /** @import { Session, Turn } from "../../types/answers" */
 /** @import { KeyMap } from "../../types/app" */
 /** @import { Trace } from "../../types/trace" */
@@ -17,22 +18,7 @@ import { Texts } from "./texts.js";
 /** Rows in one question of a copy. */
 const ASK_ROWS = 48;
 
-/**
- * @typedef {object} ConversationProps
- * @property {string} id
- * @property {Trace | null} trace
- * @property {number} rev
- * @property {Turn[]} turns
- * @property {Session | null} session
- * @property {string | null} chosen row key
- * @property {boolean} named whether the address names a row
- * @property {Uint8Array | null} hit matches of the filter
- * @property {(row: number) => void} go chooses a row
- * @property {(row: number) => void} show shows a row in the waterfall
- * @property {(keys: KeyMap) => () => void} bind adds keys of this view
- *
- * @param {ConversationProps} props
- */
+/** @param {ConversationProps} props */
 export function Conversation({ id, trace, rev, turns, session, chosen, named, hit, go, show, bind }) {
   const host = useRef(/** @type {HTMLElement | null} */ (null));
   const [talk, setTalk] = useState(/** @type {Talk | null} */ (null));

@@ -10,8 +10,9 @@ import { useRows } from "../ui/chosen-row.js";
 import { Age } from "../ui/clock.js";
 import { iso, saveCsv } from "../ui/csv.js";
 import { Field, useQuery } from "../ui/fields.js";
-import { Limits, pass } from "../ui/limits.js";
+import { Limits, OF_SESSION, pass } from "../ui/limits.js";
 import { Page, useTitle } from "../ui/page.js";
+import { Saved } from "../ui/saved.js";
 import { useRange } from "../ui/range.js";
 import { useAnswer } from "../ui/use-answer.js";
 import { sheet } from "../ui/sheet.js";
@@ -42,10 +43,10 @@ export function Errors({ query, go }) {
     const page = await get(`errors?${asked}&cursor=${enc(next ?? "")}`);
     setMore({ items: [...extra.items, ...page.items], next: page.next, of: data });
   };
-  const { at, list, move } = useRows(rows.length);
+  const { at, list, move, keys } = useRows(rows.length);
   useTitle("Errors");
   useLayoutEffect(() => bind({
-    j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), e: () => move(1), E: () => move(-1),
+    ...keys, e: () => move(1), E: () => move(-1),
     ArrowRight: () => rows[at] && setOpen(rows[at].fingerprint), ArrowLeft: () => setOpen(null),
     Enter: () => rows[at] && go(rows[at].url),
   }), [data, at, rows.length]);
@@ -53,7 +54,7 @@ export function Errors({ query, go }) {
     <${Field} name="kind" params=${params} set=${set} options=${KINDS} />
     <span class="dim num">${data ? `${data.more ? "newest " : ""}${plural(data.failures, "failure")} in ${next ? "more than " : ""}${plural(rows.length, "group")}` : ""}</span>
     <button type="button" disabled=${!rows.length} onClick=${() => saveCsv("errors", ["failure", "kind", "message", "count", "sessions", "first", "last"], rows.map((row) => [row.sample_name ?? row.fingerprint, row.kind, row.message, row.count, row.sessions, iso(row.first_us), iso(row.last_us)]))}>CSV</button>`;
-  return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => html`<${Limits} params=${range.without(params)} set=${set} names=${["model"]} />${rows.length === 0
+  return html`<${Page} title="Errors" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => html`<${Saved} page="errors" params=${params} /><${Limits} params=${range.without(params)} set=${set} names=${["model", ...OF_SESSION]} />${rows.length === 0
     ? html`<p class="calm pad-y">✓ ${params.size ? "No failure matches: take a filter away, or choose a longer period." : "No failure is stored."}</p>`
     : html`<table class="list failures" ref=${list}><thead><tr><th class="wide">failure</th><th class="r">count</th><th class="r">sessions</th><th class="r">first</th><th class="r">last</th></tr></thead>
       <tbody>${rows.map((row, i) => html`<${Group} key=${row.fingerprint} row=${row} chosen=${i === at} open=${open === row.fingerprint}

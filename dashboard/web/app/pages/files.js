@@ -12,6 +12,7 @@ import { Field, onText, SortHead, useQuery } from "../ui/fields.js";
 import { bind } from "../ui/keys.js";
 import { Lines } from "../ui/lines.js";
 import { Page, useTitle } from "../ui/page.js";
+import { Saved } from "../ui/saved.js";
 import { useRange } from "../ui/range.js";
 import { useAnswer } from "../ui/use-answer.js";
 import { sheet } from "../ui/sheet.js";
@@ -28,10 +29,10 @@ export function Files({ query, go }) {
   const { data, error, reload } = useAnswer(`files?${asked}`, (event) => event === "spans" || event === "resync", 3_000);
   const filter = useRef(/** @type {HTMLInputElement | null} */ (null));
   const rows = data?.items ?? [];
-  const { at, list, move } = useRows(rows.length);
+  const { at, list, keys } = useRows(rows.length);
   useTitle("Files");
   useLayoutEffect(() => bind({
-    j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
+    ...keys,
     Enter: () => rows[at] && go(withRange(rows[at].url, params)), "/": () => filter.current?.focus(),
   }), [data, at, query]);
   /** @param {string} name @param {string} [label] */
@@ -39,7 +40,7 @@ export function Files({ query, go }) {
   const tools = html`${range.control}<${Field} name="project" params=${params} set=${set} />
     <input class="grow" ref=${filter} type="search" placeholder="/ part of a path" aria-label="Part of a path" value=${params.get("q") ?? ""} onChange=${onText((text) => set("q", text.trim()))} />
     <button type="button" disabled=${!rows.length} onClick=${() => save(rows)}>CSV</button>`;
-  return html`<${Page} title="Files" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`
+  return html`<${Page} title="Files" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Saved} page="files" params=${params} />
     <p class="dim found-line" role="status"><span class="num">${plural(data.total, "file")}</span>${data.total > rows.length && ` · the first ${rows.length} in this order`}${data.since_us !== null && html` · <span class="warn">the newest touches only, since ${date(data.since_us)}: choose a shorter period</span>`}</p>
     ${rows.length === 0 ? html`<p class="dim pad-y">No agent read or changed a file that matches in this period. ${range.days < 365 && html`<button type="button" class="link" onClick=${() => set({ days: "365", from_us: "", to_us: "" })}>Show a year</button>`}</p>`
     : html`<table class="list numbers files" ref=${list}><thead><tr><th class="wide">file</th><th>project</th>${head("reads")}${head("edits")}${head("lines")}${head("errors", "failed")}${head("sessions")}${head("last")}</tr></thead>

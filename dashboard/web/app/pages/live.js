@@ -58,8 +58,8 @@ export function Live() {
     if (!paused.current && held) setRows((old) => upsert(old ?? [], held));
     setHeld(paused.current ? [] : null);
   };
-  const { at, list, move } = useRows(rows?.length ?? 0);
-  useLayoutEffect(() => bind({ j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), " ": toggle }), [rows, at, held]);
+  const { at, list, keys } = useRows(rows?.length ?? 0);
+  useLayoutEffect(() => bind({ ...keys, " ": toggle }), [rows, at, held]);
   const now = useNow(Boolean(rows?.some(runs)));
   const tools = html`<span class=${live.state === "connected" ? "good" : "warn"}>${live.state === "connected" ? "● following" : "○ waiting for the collector"}</span>
     <button type="button" aria-pressed=${held !== null} onClick=${toggle}>${held !== null ? `resume (${waiting} new)` : "pause"}</button>`;

@@ -12,7 +12,7 @@ import { visible } from "../format/text.js";
 import { useRows } from "../ui/chosen-row.js";
 import { Field, onTick, useQuery } from "../ui/fields.js";
 import { Place } from "../ui/labels.js";
-import { Limits } from "../ui/limits.js";
+import { Limits, OF_SESSION } from "../ui/limits.js";
 import { Loading, Trouble, useTitle } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
 import { sheet } from "../ui/sheet.js";
@@ -53,9 +53,9 @@ export function Search({ query, go }) {
   const extra = more.of === data ? more : { items: [], next: undefined };
   const items = path && data ? [...data.items, ...extra.items] : [];
   const next = extra.next === undefined ? data?.next : extra.next;
-  const { at, list, move } = useRows(items.length);
+  const { at, list, move, keys } = useRows(items.length);
   useLayoutEffect(() => bind({
-    j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), n: () => move(1), N: () => move(-1),
+    ...keys, n: () => move(1), N: () => move(-1),
     Enter: () => items[at] && go(items[at].url), "/": () => field.current?.focus(),
     ...(path ? { Escape: () => go("/search", { replace: true }) } : {}),
   }), [data, at, items.length]);
@@ -81,7 +81,7 @@ export function Search({ query, go }) {
         <${Field} name="project" params=${params} set=${set} size="8" />
         <label class="field"><input type="checkbox" checked=${params.get("status") === "error"} onChange=${onTick((ticked) => set("status", ticked ? "error" : ""))} /> failed</label>
       </form></header>
-    <${Limits} params=${params} set=${set} names=${["model", "tool"]} />
+    <${Limits} params=${params} set=${set} names=${["model", "tool", ...OF_SESSION]} />
     <p class="sr" role="status">${path && data ? `${total ?? "more than 50"} hits` : ""}</p>
     ${error && html`<${Trouble} error=${error} reload=${reload} />`}
     ${path && !data && !error && html`<${Loading} />`}

@@ -1,8 +1,11 @@
-// The filter of the session list: words, and `tool:`, `kind:`, `dur>` terms. The address has a parameter for each.
+// The filter of the session list: words, and `tool:`, `kind:`, `outcome:`, `tag:`, `dur>` and such terms. The address has a parameter for each.
 // `project:`, `model:`, `state:` and `status:` may be typed, too; they move to their own fields.
+import { OF_SESSION } from "../ui/limits.js";
 import { UNIT_US } from "../trace/filter.js";
 
-const TERM = /^(tool|kind|project|model|state|status):(\S+)$/i;
+const TERM = /^(tool|kind|project|model|state|status|branch|outcome|tag|starred):(\S+)$/i;
+/** Terms without fields of their own. */
+const SHOWN = ["tool", "kind", ...OF_SESSION.filter((name) => name !== "outcome")];
 const LONGER = /^dur>(\d+(?:\.\d+)?)(us|µs|ms|s|m|h)$/i;
 
 /**
@@ -11,7 +14,7 @@ const LONGER = /^dur>(\d+(?:\.\d+)?)(us|µs|ms|s|m|h)$/i;
  */
 export function readBar(text, params) {
   const words = [];
-  for (const name of ["tool", "kind", "min_us", "q", "cursor"]) params.delete(name);
+  for (const name of [...SHOWN, "min_us", "q", "cursor"]) params.delete(name);
   for (const term of text.trim().split(/\s+/)) {
     const [, name, value] = TERM.exec(term) ?? [];
     const [, number, unit] = LONGER.exec(term) ?? [];
@@ -28,7 +31,7 @@ export function barText(params) {
   const out = [];
   const words = params.get("q");
   if (words) out.push(words);
-  for (const name of ["tool", "kind"]) if (params.get(name)) out.push(`${name}:${params.get(name)}`);
+  for (const name of SHOWN) if (params.get(name)) out.push(`${name}:${params.get(name)}`);
   const us = Number(params.get("min_us"));
   if (us > 0) out.push(`dur>${exact(us)}`);
   return out.join(" ");

@@ -1,5 +1,5 @@
 // Stacked columns over a period. A drag over columns narrows the period, and so does a click on one.
-/** @import { Chart } from "./sums.js" */
+/** @import { Chart } from "../../types/app" */
 import { day } from "../format/local-days.js";
 import { plural } from "../format/quantity.js";
 import { visible } from "../format/text.js";

@@ -1,4 +1,5 @@
 // Columns of the chart of Time and cost. Pure.
+/** @import { Part, Chart } from "../../types/app" */
 /** @import { TimeAnswer, TimeColumn } from "../../types/answers" */
 import { cost, count, duration, tokenTotal } from "../format/quantity.js";
 import { LABELS, PARTS, partUs } from "../trace/time-parts.js";
@@ -6,22 +7,6 @@ import { LABELS, PARTS, partUs } from "../trace/time-parts.js";
 export const METRICS = ["time", "tokens", "cost"];
 /** @type {Record<string, string>} */
 export const NAMES = { time: "time", tokens: "tokens", cost: "cost" };
-
-/**
- * @typedef {object} Part one colour of a column
- * @property {string} name of its row in the legend
- * @property {string} tone class of its colour
- * @property {number} value
- *
- * @typedef {object} Chart
- * @property {string} metric
- * @property {string} currency
- * @property {{ from: number, to: number, turns: number, errors: number, sum: number | null, parts: Part[] }[]} columns `sum` is null where it is not known
- * @property {Part[]} legend the sum of each colour
- * @property {number} most the highest sum
- * @property {boolean} known whether anything of this is known
- * @property {string | null} refused why it cannot be shown in this way
- */
 
 /** The metric of a column; null if it is unknown. @param {TimeColumn} one @param {string} metric */
 export function valueOf(one, metric) {

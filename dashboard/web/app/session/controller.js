@@ -17,8 +17,9 @@ import { jump, seek } from "../waterfall/keys.js";
 import { Minimap } from "../waterfall/minimap.js";
 import { Waterfall } from "../waterfall/waterfall.js";
 import { Address, spanIn } from "./address.js";
+import { Following } from "./following.js";
 import { Loader } from "./loader.js";
-import { annotations, turnToOpen } from "./turns.js";
+import { annotations, runs, turnToOpen } from "./turns.js";
 
 /** Minimum time between two changes of the axis in the address. */
 const ADDRESS_MS = 400;
@@ -42,13 +43,17 @@ export class SessionController {
     this.criticalRow = null;
     this.saveAxis = throttle(() => this.loader.alive && this.address.set("t", this.waterfall.window.manual?.map(Math.round).join(",") ?? null), ADDRESS_MS);
     this.waterfall = new Waterfall(host, {
-      onSelect: (i) => this.store.set({ chosen: String(this.model.trace.row[i]) }),
+      onSelect: (i) => {
+        this.store.set({ chosen: String(this.model.trace.row[i]) });
+        this.following.chosen();
+      },
       onAxis: ({ from, to }) => {
         this.minimap.window(from, to);
         this.saveAxis();
       },
     });
     this.model = this.waterfall.model;
+    this.following = new Following(this, host);
     this.waterfall.window.manual = this.address.range;
     this.minimap = new Minimap(strip, {
       onJump: (t) => this.goToTime(t, null),
@@ -93,7 +98,10 @@ export class SessionController {
     this.address.span = null;
     if (focus) await this.focusOn(focus);
     if (span) await this.goToSpan(span);
-    else if (keep !== undefined && this.focusRow === null) this.goTo(trace.row[keep]);
+    else if (keep !== undefined && this.focusRow === null) {
+      this.goTo(trace.row[keep]);
+      if (runs(session)) this.following.begin();
+    }
   }
 
   /** @param {Turn[]} turns @param {Trace} trace @param {Trace} before */
@@ -102,6 +110,7 @@ export class SessionController {
     // A turn that begins while the user watches is unfolded.
     if (trace !== before) for (const i of turnsOf(trace)) if (!before.index.has(trace.row[i])) this.model.folded.delete(trace.row[i]);
     this.show();
+    this.following.changed();
   }
 
   /** Folds every turn except the one that the user probably wants. @param {Trace} trace */
@@ -152,7 +161,9 @@ export class SessionController {
   /** @param {StreamEvent} event @param {any} data */
   event(event, data) {
     if (event === "resync") this.loader.whole();
-    if (event === "session" && data.id === this.id) this.store.set({ session: data });
+    // A notice has neither marks nor cost.
+    const { session } = this.store.value;
+    if (event === "session" && data.id === this.id && session) this.store.set({ session: { ...session, ...data } });
     if (event === "spans" && data.session === this.id) this.loader.soon();
   }
 

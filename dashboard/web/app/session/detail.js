@@ -1,11 +1,14 @@
 // The pane beside the waterfall: one span in full.
+/** @import { DetailProps } from "../../types/session" */
 /** @import { PathStep, SpanDetail } from "../../types/answers" */
+/** @import { Act } from "../ui/value.js" */
 import { html, useEffect, useState } from "../ui/html.js";
 import { bytes, duration } from "../format/quantity.js";
 import { clock, date } from "../format/time.js";
 import { safeLink, visible } from "../format/text.js";
 import { Loading, Trouble } from "../ui/page.js";
 import { useAnswer } from "../ui/use-answer.js";
+import { Value } from "../ui/value.js";
 import { enc } from "../net/api.js";
 import { Payload } from "./payload.js";
 
@@ -25,18 +28,8 @@ const STATUS = { ok: "✓ ok", open: "… open", unknown: "? no end seen" };
 const RAW = "raw";
 const OTLP = "otlp";
 
-/**
- * @typedef {object} DetailProps
- * @property {string | null} span row key of the span
- * @property {number} rev
- * @property {(row: number) => void} onGo
- * @property {(span: SpanDetail) => void} onLoaded
- * @property {(id: string) => void} onFocus
- * @property {number} group how many equal calls the row stands for
- *
- * @param {DetailProps} props
- */
-export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
+/** @param {DetailProps} props */
+export function Detail({ span, rev, onGo, onLoaded, onFocus, group, filter }) {
   const { data, error, reload } = useAnswer(span ? `spans/${enc(span)}` : null);
   const [tab, setTab] = useState(/** @type {string | null} */ (null));
   useEffect(() => { if (data && data.dur_us === null) reload(); }, [rev]);
@@ -73,7 +66,7 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
     ${group > 0 && html`<p class="dim group-note">the first of ${group} equal calls; <kbd>→</kbd> shows all</p>`}
     <h2 class="blurry"><i class=${`dot k-${data.kind}`}></i>${visible(data.label)}</h2>
     <dl class="facts">
-      <dt>kind</dt><dd>${data.kind}</dd>
+      <dt>kind</dt><dd><${Value} value=${data.kind} acts=${rowsWith("kind", data.kind, filter)} /></dd>
       <dt>start</dt><dd class="num" title=${date(data.start_us)}>${clock(data.start_us)}</dd>
       <dt>duration</dt><dd class="num">${data.dur_us === null ? (data.end_reason ? "?" : stillOpen(data.kind)) : duration(data.dur_us)}
         ${data.timing && html` <span class="dim">${TIMING[data.timing] ?? "other"}</span>`}</dd>
@@ -81,9 +74,9 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
       ${data.hook_us !== null && html`<dt>hook cost</dt><dd class="num">${duration(data.hook_us)} ${costly(data) && html`<span class="warn">▲ a notable part</span>`}</dd>`}
       ${link && html`<dt>link</dt><dd><span class=${/^(exact|transcript)$/.test(link) ? "" : "warn"}>${visible(link)}</span>${source ? html` <span class="dim">${visible(source)}</span>` : ""}
         <button type="button" class="link" onClick=${() => onFocus(data.id)}>focus subagent (s)</button></dd>`}
-      <dt>status</dt><dd>${data.status === "error"
+      <dt>status</dt><dd><${Value} value=${data.message ?? data.status} acts=${rowsWith("status", data.status, filter)}>${data.status === "error"
         ? html`<span class="bad">✕ error</span> ${visible(data.message ?? data.error_type)}`
-        : STATUS[data.status] ?? "other"}</dd>
+        : STATUS[data.status] ?? "other"}<//></dd>
       ${data.end_reason && html`<dt>end</dt><dd>${data.end_reason}</dd>`}
       ${data.file_url && html`<dt>file</dt><dd><a href=${data.file_url}>who read and changed it</a></dd>`}
       ${data.export.length > 0 && html`<dt>export</dt><dd>${data.export.map((one) => html`<span class="chip">${visible(one.destination)} ${visible(one.state)}</span>`)}</dd>`}
@@ -99,7 +92,7 @@ export function Detail({ span, rev, onGo, onLoaded, onFocus, group }) {
       ${item && html`<${Payload} key=${`${data.id} ${item.part}`} span=${data.id} item=${item} />`}
       ${chosen === RAW && hooks.map((hook, i) => html`<details class="hook" open=${i === hooks.length - 1} key=${hook.part}><summary>hook ${HOOK.exec(hook.part)?.[1]} <span class="dim">${bytes(hook.bytes)}</span></summary>
         <${Payload} key=${`${data.id} ${hook.part}`} span=${data.id} item=${hook} /></details>`)}
-      ${chosen === OTLP && html`<${Attributes} data=${data} />`}
+      ${chosen === OTLP && html`<${Attributes} data=${data} filter=${filter} />`}
     </div>
   </article>`;
 }
@@ -121,15 +114,27 @@ function Path({ path, onGo }) {
     <button type="button" class="link" onClick=${() => onGo(step.row)}>${visible(step.label)}</button><span aria-hidden="true"> › </span>`)}</nav>`;
 }
 
-/** @param {{ data: SpanDetail }} props */
-function Attributes({ data }) {
-  const list = Object.entries(data.attributes);
+/** What can be done with a value by which rows are filtered. @param {string} name @param {string} value @param {DetailProps["filter"]} filter @returns {Act[]} */
+function rowsWith(name, value, filter) {
+  if (/\s/.test(value)) return [];
+  return [["only this", "=", () => filter(`${name}:${value}`)], ["without", "-", () => filter(`-${name}:${value}`)]];
+}
+
+/** Attributes by which sessions are filtered, with the filter's word. @type {Record<string, string>} */
+const SESSIONS = { "gen_ai.request.model": "model", "vcs.ref.head.name": "branch" };
+
+/** @param {string} key @param {string} value @param {DetailProps["filter"]} filter @returns {Act[]} */
+function actsOf(key, value, filter) {
+  if (key === "gen_ai.tool.name") return [...rowsWith("tool", value, filter), ["sessions", "", `/sessions?tool=${enc(value)}`]];
+  return SESSIONS[key] ? [["sessions", "", `/sessions?${SESSIONS[key]}=${enc(value)}`]] : [];
+}
+
+/** @param {{ data: SpanDetail, filter: DetailProps["filter"] }} props */
+function Attributes({ data, filter }) {
+  const list = [["name", data.name], ["span id", data.id], ["trace id", data.trace_id], ...Object.entries(data.attributes)];
   return html`<div class="payload">
     <dl class="attributes">
-      <dt>name</dt><dd class="blurry">${visible(data.name)}</dd>
-      <dt>span id</dt><dd class="num">${data.id}</dd>
-      <dt>trace id</dt><dd class="num">${data.trace_id}</dd>
-      ${list.map(([key, value]) => html`<dt>${visible(key)}</dt><dd class="blurry">${visible(Array.isArray(value) ? value.join(", ") : value)}</dd>`)}
+      ${list.map(([key, value]) => [key, Array.isArray(value) ? value.join(", ") : String(value)]).map(([key, value]) => html`<dt>${visible(key)}</dt><dd><${Value} value=${value} acts=${actsOf(key, value, filter)} /></dd>`)}
     </dl>
     ${elsewhere(data).length > 0 && html`<h3>open in</h3><ul class="plain">${elsewhere(data).map(({ name, url }) => html`<li><a href=${url} target="_blank" rel="noopener noreferrer" title=${url}>${visible(name)}</a></li>`)}</ul>`}
     ${data.events.length > 0 && html`<h3>events</h3><ul class="plain">${data.events.map((event) => html`<li><span class="num dim">${clock(event.at_us)}</span> ${visible(event.name)}</li>`)}</ul>`}

@@ -33,7 +33,7 @@ export function Flame({ trace, rev, go }) {
       const { node } = box;
       const text = `${visible(node.name)} · ${duration(node.us)}${node.count > 1 ? ` · ${node.count} ×` : ""}${node.errors ? ` · ${node.errors} failed` : ""}`;
       return html`<button type="button" key=${`${box.depth} ${box.x}`} class=${`flame-box k-${node.kind}${node.errors ? " flame-bad" : ""}`} title=${text}
-        style=${{ left: `${box.x * 100}%`, width: `${box.w * 100}%`, top: `${box.depth * ROW_PX}px` }} onClick=${() => open(box)}><span class="blurry">${text}</span></button>`;
+        style=${{ left: `${box.x * 100}%`, width: `${box.w * 100}%`, top: `${box.depth * ROW_PX}px` }} onClick=${() => open(box)}>${box.w > 0.03 && html`<span class="blurry">${text}</span>`}</button>`;
     })}</div></section>`;
 }
 

@@ -1,32 +1,25 @@
 // The keys of a session's page.
+/** @import { PageActions } from "../../types/session" */
 /** @import { KeyMap } from "../../types/app" */
 /** @import { SessionController } from "./controller.js" */
 import { get } from "../net/api.js";
-import { ERROR } from "../trace/columns.js";
+import { ERROR, repeats } from "../trace/columns.js";
 import { kindIndex } from "../trace/rows.js";
 import { subagentOf } from "../trace/subtree.js";
 import { copyAddress, notify } from "../ui/notify.js";
 import { seek, waterfallKeys } from "../waterfall/keys.js";
 
-/**
- * @typedef {object} PageActions
- * @property {() => void} focusFilter
- * @property {() => void} clear clears the filter
- * @property {() => void} leave goes back to the first view
- * @property {KeyMap} views keys of the views
- * @property {string} view the view that is shown
- */
-
 /** @param {SessionController} controller @param {PageActions} page @returns {KeyMap} */
-export function sessionKeys(controller, { focusFilter, clear, leave, views, view }) {
+export function sessionKeys(controller, { focusFilter, star, clear, leave, views, view }) {
   const waterfall = view === "waterfall";
   // The conversation adds its own keys. These choose rows in both views.
   const { c: _, ...both } = traceKeys(controller);
-  const shown = waterfall ? { ...waterfallKeys(controller.waterfall), ...traceKeys(controller) } : view === "conversation" ? both : {};
+  const shown = waterfall ? { ...waterfallKeys(controller.waterfall), ...traceKeys(controller), F: () => controller.following.begin() } : view === "conversation" ? both : {};
   return {
     ...whenLoaded(controller, shown),
     ...views,
     "/": focusFilter,
+    "*": star,
     y: () => copySpan(controller),
     Escape: () => {
       if (controller.query) clear();
@@ -57,8 +50,10 @@ function traceKeys(controller) {
 /** Goes to the next failed call; without one, to the next failed row. @param {SessionController} controller @param {number} step */
 function seekError({ waterfall, model: { trace } }, step) {
   const session = kindIndex(trace, "session");
-  return seek(waterfall, step, (i) => trace.status[i] === ERROR && trace.last[i] === i + 1)
-    || seek(waterfall, step, (i) => trace.status[i] === ERROR && trace.kind[i] !== session);
+  /** A call that repeats the failure of its subagent is no failure of its own. @param {number} i */
+  const failed = (i) => trace.status[i] === ERROR && !repeats(trace, i);
+  return seek(waterfall, step, (i) => failed(i) && trace.last[i] === i + 1)
+    || seek(waterfall, step, (i) => failed(i) && trace.kind[i] !== session);
 }
 
 /** Shows the chosen row's subagent alone, or the session again. @param {SessionController} controller */

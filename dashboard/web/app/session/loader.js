@@ -1,4 +1,5 @@
 // Loads a session, and later only its changes.
+/** @import { Hearer } from "../../types/session" */
 /** @import { Columns, Session, Turn } from "../../types/answers" */
 /** @import { Failure } from "../../types/app" */
 /** @import { Trace } from "../../types/trace" */
@@ -8,13 +9,6 @@ import { decode, merge } from "../trace/columns.js";
 
 /** Minimum time between two requests for changes. */
 const DELTA_MS = 150;
-
-/**
- * @typedef {object} Hearer
- * @property {(session: Session, turns: Turn[], trace: Trace) => unknown} onWhole the session was loaded, for the first time or again
- * @property {(turns: Turn[], trace: Trace, before: Trace) => unknown} onChange rows changed or were added
- * @property {(error: Failure) => void} onError
- */
 
 export class Loader {
   /** @param {string} id @param {Hearer} hearer */

@@ -6,19 +6,24 @@ import { cost, count, duration, plural } from "../format/quantity.js";
 import { date } from "../format/time.js";
 import { visible } from "../format/text.js";
 import { enc, get } from "../net/api.js";
+import { TRUNCATED } from "../trace/columns.js";
+import { withTerm } from "../trace/filter.js";
 import { sums } from "../trace/time-parts.js";
+import { turnsOf } from "../trace/turns.js";
 import { useNow } from "../ui/clock.js";
 import { onText } from "../ui/fields.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { bind } from "../ui/keys.js";
 import { lazy } from "../ui/lazy.js";
 import { Legend, State } from "../ui/labels.js";
+import { mark, Marks } from "../ui/marks.js";
 import { Trouble, useTitle } from "../ui/page.js";
 import { Store, useStore } from "../ui/store.js";
 import { useLive } from "../ui/use-answer.js";
 import { SessionController } from "./controller.js";
 import { sessionKeys } from "./keys.js";
 import { initialState } from "./state.js";
+import { runs } from "./turns.js";
 
 // Views that most visits do not open are fetched when opened.
 const Detail = lazy(() => import("./detail.js").then((file) => file.Detail));
@@ -37,13 +42,10 @@ const PHONE = matchMedia("(max-width: 600px)");
 
 /** A row enters the address once it has been chosen for this long. */
 const NAME_MS = 80;
-const KEYS = "j/k move · ←/→ fold · [ ] turn · e error · n match · 1 turns · 0 all · a axis · f fit · +/− zoom · s subagent · c critical path · / filter · ? keys";
-const TALK_KEYS = "j/k step · [ ] turn · →/← open, close · e failure · n match · w same row in the waterfall · 0 all · 1 prompts · c copy turn · s subagent · / filter · ? keys";
-
 /** @param {{ id: string, query: string, hash: string, go: Go }} props */
 export function Session({ id, query, hash, go }) {
   const store = useMemo(() => new Store(initialState()), [id]);
-  const { session, turns, error, trace, rev, chosen, found, focus, critical } = useStore(store);
+  const { session, turns, error, trace, rev, chosen, found, focus, critical, following } = useStore(store);
   const [controller, setController] = useState(/** @type {SessionController | null} */ (null));
   const [search, setSearch] = useState(() => new URLSearchParams(query).get("q") ?? "");
   const asked = new URLSearchParams(query).get("view");
@@ -77,14 +79,15 @@ export function Session({ id, query, hash, go }) {
   // Bound before the next frame, so that a key goes to the view on screen.
   useLayoutEffect(() => controller ? bind(sessionKeys(controller, {
     focusFilter: () => field.current?.focus(),
+    star: () => { if (session) mark(id, { starred: !session.marks.starred }, marked); },
     clear: () => find(""),
     leave: () => { if (view !== "waterfall" && view !== "conversation") open("conversation"); },
     views: Object.fromEntries(VIEWS.map(([word, , key]) => [key, () => open(word)])),
     view,
-  })) : undefined, [controller, view]);
+  })) : undefined, [controller, view, session]);
   // A row chosen in another view is scrolled into view here.
   useLayoutEffect(() => { if (view === "waterfall") controller?.waterfall.scrollToChosen(); }, [controller, view]);
-  const running = session !== null && (session.state === "running" || session.state === "tool_open");
+  const running = session !== null && runs(session);
   const now = useNow(running);
   useEffect(() => { if (running) controller?.tick(); }, [now]);
   /** @param {number} row */
@@ -115,11 +118,14 @@ export function Session({ id, query, hash, go }) {
     controller?.nextMatch(1);
   };
 
+  /** @param {SessionAnswer["marks"]} marks */
+  const marked = (marks) => session && store.set({ session: { ...session, marks } });
+  const less = useMemo(() => trace !== null && turnsOf(trace).some((i) => trace.flags[i] & TRUNCATED), [trace, rev]);
   const unknown = session === null && error?.status === 404;
   return html`<div class=${unknown ? "session session-unknown" : "session"}>
     <header class="bar">
       <h1 class="blurry" title=${visible(session?.first_prompt ?? "")}>${visible(session?.first_prompt ?? (session ? id : " "))}</h1>
-      ${session && html`<${Facts} session=${session} spans=${trace?.n} />`}
+      ${session && html`<${Marks} id=${id} marks=${session.marks} done=${marked} /><${Facts} session=${session} spans=${trace?.n} less=${less} />`}
     </header>
     ${unknown && html`<section class="card narrow" role="alert"><h1>No such session</h1>
       <p>hookspan has no session with this id. It may have been deleted, or its hooks went to another collector.</p><p><a href="/sessions">All sessions</a></p></section>`}
@@ -128,9 +134,10 @@ export function Session({ id, query, hash, go }) {
     <div class="lanes" ref=${strip} hidden=${!beside}></div>
     <div class="views">
       <nav class="view-tabs" aria-label="Views"><a class="phone" href=${href("turns")} aria-current=${view === "turns" ? "true" : null} onClick=${plainClick(() => open("turns"))}>Turns</a>${VIEWS.map(([word, name, key]) => html`<a href=${href(word)} title=${`${name} (${key})`} aria-current=${word === view ? "true" : null} onClick=${plainClick(() => open(word))}>${name}</a>`)}</nav>
-      ${(beside || talk) && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  status:error  dur>2s"
+      ${(beside || talk) && html`<input class="grow" ref=${field} type="search" aria-label="Filter the rows of this session" placeholder="/ filter rows: words  kind:shell  -status:ok  dur>2s"
         value=${search} onInput=${onText(find)} onKeyDown=${nextMatch} />
       <span class="dim num found" role="status">${found === null ? "" : `${found} ${found === 1 ? "match" : "matches"}`}</span>`}
+      ${running && view === "waterfall" && html`<button type="button" title="Stay at the row that runs (F)" aria-pressed=${following} onClick=${() => (following ? controller?.following.end() : controller?.following.begin())}>follow</button>`}
       ${view === "waterfall" && html`<button type="button" title="What the turn waited for, from its end backwards (c)" aria-pressed=${critical !== null} onClick=${() => controller?.toggleCritical()}>critical path</button>`}
       ${critical && view === "waterfall" && html`<span class="dim num">${duration(critical.own)} model time + ${plural(critical.steps, "step")}</span>`}
     </div>
@@ -144,9 +151,8 @@ export function Session({ id, query, hash, go }) {
       ${view === "edits" && html`<${Edits} id=${id} query=${query} go=${go} rev=${rev} />`}
       ${view === "insights" && html`<${Insights} id=${id} ...${other} leave=${() => go("/sessions")} />`}
       <aside class="pane" aria-label="Span detail" hidden=${!beside}>
-        ${beside && html`<${Detail} span=${chosen} rev=${rev} onGo=${goTo} onLoaded=${named} onFocus=${focusOn} group=${controller?.group(chosen) ?? 0} />`}</aside>
+        ${beside && html`<${Detail} span=${chosen} rev=${rev} onGo=${goTo} onLoaded=${named} onFocus=${focusOn} group=${controller?.group(chosen) ?? 0} filter=${(/** @type {string} */ term) => find(withTerm(search, term))} />`}</aside>
     </div>
-    <footer class="keys" aria-hidden="true">${talk ? TALK_KEYS : KEYS}</footer>
   </div>`;
 }
 
@@ -182,10 +188,11 @@ function Focus({ focus, onBack, onGo }) {
   </section>`;
 }
 
-/** @param {{ session: SessionAnswer, spans: number | undefined }} props */
-function Facts({ session, spans }) {
+/** @param {{ session: SessionAnswer, spans: number | undefined, less: boolean }} props `less`: a turn lost hooks at a limit */
+function Facts({ session, spans, less }) {
   return html`<p class="facts-line dim"><${State} state=${session.state} />
     <span class="blurry">${visible(session.project ?? "–")}</span><span>${visible(session.model ?? "–")}</span>
+    ${less && html`<span class="warn" title="A turn of this session was so long that hooks were left out of its tree. The raw log has them.">▲ figures too low: hooks left out</span>`}
     <span class="num">${date(session.start_us)}</span>
     <span class="num">${duration(session.active_us)} active / ${duration(session.wall_us)} wall</span>
     ${spans != null && html`<span class="num">${plural(spans, "span")}</span>`}

@@ -6,7 +6,7 @@ import { get, enc } from "../net/api.js";
 import { runs } from "../format/ansi.js";
 import { bytes } from "../format/quantity.js";
 import { visible } from "../format/text.js";
-import { notify } from "../ui/notify.js";
+import { copyText } from "../ui/notify.js";
 import { Loading, Trouble } from "../ui/page.js";
 
 const DEPTH_MAX = 32;
@@ -29,8 +29,7 @@ export function Payload({ span, item }) {
   if (state.error) return html`<${Trouble} error=${state.error} />`;
   if (state.loading) return html`<${Loading} />`;
   if (state.redacted) return html`<p class="dim">Not stored.</p>`;
-  const copy = () => navigator.clipboard?.writeText(state.text).then(
-    () => notify(state.next ? "copied what is shown" : "copied"), () => notify("the browser did not allow copying"));
+  const copy = () => copyText(state.text, state.next ? "copied what is shown" : undefined);
   return html`<div class="payload">
     <div class="payload-tools">${item.truncated && html`<span class="warn">▲ cut when it was stored</span>`}<button type="button" class="link" onClick=${() => setPlain(!plain)} hidden=${state.kind !== "json" || Boolean(state.next)} aria-pressed=${plain}>as text</button><button type="button" class="link" onClick=${copy}>copy</button></div>
     <div class="blurry"><${Content} text=${state.text} kind=${state.next || plain ? "text" : state.kind} /></div>

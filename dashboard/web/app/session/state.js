@@ -3,5 +3,5 @@
 
 /** @returns {SessionState} */
 export const initialState = () => ({
-  session: null, turns: [], error: null, trace: null, rev: 0, chosen: null, found: null, focus: null, critical: null,
+  session: null, turns: [], error: null, trace: null, rev: 0, chosen: null, found: null, focus: null, critical: null, following: false,
 });

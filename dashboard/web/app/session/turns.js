@@ -17,6 +17,9 @@ export function turnToOpen(trace, turns) {
   return failed ?? turns.at(-1);
 }
 
+/** Whether something of a session runs. @param {{ state: string }} session */
+export const runs = ({ state }) => state === "running" || state === "tool_open";
+
 /** The text beside a turn. @param {Turn} turn */
 function note(turn) {
   const words = [

@@ -7,6 +7,9 @@ export const OK = 0, ERROR = 1, OPEN = 2, UNKNOWN = 3;
 /** Flag bits. */
 export const INFERRED_START = 1, INFERRED_END = 2, TRUNCATED = 4, PAYLOAD = 8, TENTATIVE = 16, LATE = 32, UNKNOWN_LENGTH = 64, ASKS_PERSON = 128;
 
+/** Whether a call repeats the failure of its subagent; only a subagent has a link that may be tentative. @param {Trace} trace @param {number} i */
+export const repeats = (trace, i) => (trace.flags[i] & TENTATIVE) !== 0 && trace.kinds[trace.kind[i]] !== "subagent";
+
 /** Columns that stay the same when a row moves. */
 const COPIED = /** @type {const} */ (["row", "start", "dur", "wait", "label", "kind", "status", "flags"]);
 

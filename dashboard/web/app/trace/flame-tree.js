@@ -1,6 +1,6 @@
 // Active time as a flame graph: spans with the same path of names are one node, widest first.
 /** @import { FlameBox, FlameNode, Trace } from "../../types/trace" */
-import { ERROR } from "./columns.js";
+import { ERROR, repeats } from "./columns.js";
 import { endOf } from "./rows.js";
 
 const ALL = "all turns";
@@ -30,7 +30,7 @@ export function flame(trace, now) {
     }
     found.us += endOf(trace, i, now) - trace.start[i];
     found.count += 1;
-    if (trace.status[i] === ERROR) found.errors += 1;
+    if (trace.status[i] === ERROR && !repeats(trace, i)) found.errors += 1;
     at[i] = found;
   }
   root.us = [...root.map.values()].reduce((sum, one) => sum + one.us, 0);
@@ -60,10 +60,10 @@ function sorted(top) {
 }
 
 /**
- * Boxes of the nodes that are wide enough to see, at most `max`.
+ * Boxes of the nodes, at most `max`. Nodes of one parent that are too narrow to read share one box.
  * @param {FlameNode} root @param {{ min?: number, max?: number }} [limits]
  */
-export function boxes(root, { min = 0.002, max = 600 } = {}) {
+export function boxes(root, { min = 0.02, max = 600 } = {}) {
   /** @type {FlameBox[]} */
   const out = [];
   /** @type {FlameBox[]} */
@@ -74,12 +74,27 @@ export function boxes(root, { min = 0.002, max = 600 } = {}) {
     const sum = one.children.reduce((all, child) => all + child.us, 0);
     const scale = w / Math.max(one.us, sum, 1);
     let left = x;
-    for (const child of one.children) {
-      const width = child.us * scale;
-      if (width < min) break;
-      queue.push({ node: child, depth: depth + 1, x: left, w: width });
+    for (const [k, child] of one.children.entries()) {
+      const rest = one.children.slice(k);
+      const narrow = child.us * scale < min && rest.length > 1;
+      const shown = narrow ? together(rest) : child;
+      const width = shown.us * scale;
+      if (width < min / 10) break;
+      queue.push({ node: shown, depth: depth + 1, x: left, w: width });
+      if (narrow) break;
       left += width;
     }
   }
   return out;
+}
+
+/** One node for several. @param {FlameNode[]} all @returns {FlameNode} */
+function together(all) {
+  const sum = node(`${all.length} others`, all.every((one) => one.kind === all[0].kind) ? all[0].kind : "other", -1);
+  for (const one of all) {
+    sum.us += one.us;
+    sum.count += one.count;
+    sum.errors += one.errors;
+  }
+  return sum;
 }

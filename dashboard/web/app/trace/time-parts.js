@@ -6,6 +6,11 @@ export const LABELS = {
   thinking: "thinking", responding: "responding", tools: "tools", shell: "shell", mcp: "mcp", edits: "edits", subagent: "subagent",
   wait: "wait (derived)", hooks: "other hooks", other: "unaccounted",
 };
+/** What each part is. @type {Record<keyof typeof LABELS, string>} */
+export const ABOUT = {
+  thinking: "thoughts of the model", responding: "answers, from the end of what came before", tools: "tools of no other kind", shell: "shell commands", mcp: "calls of MCP servers",
+  edits: "changes of files", subagent: "subagents, while no call of theirs runs", wait: "between the two hooks of a call while it did not run: a person may have been asked", hooks: "what hooks cost", other: "the model's time, and time of which no hook tells",
+};
 export const PARTS = /** @type {(keyof typeof LABELS)[]} */ (Object.keys(LABELS));
 
 /** The time of one part. @param {TimeParts} parts @param {keyof typeof LABELS} key */

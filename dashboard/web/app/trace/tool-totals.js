@@ -1,6 +1,6 @@
 // Totals per tool over the calls of a trace.
 /** @import { ToolTotal, Trace } from "../../types/trace" */
-import { ASKS_PERSON, ERROR, UNKNOWN_LENGTH } from "./columns.js";
+import { ASKS_PERSON, ERROR, repeats, UNKNOWN_LENGTH } from "./columns.js";
 import { endOf, head } from "./rows.js";
 
 const CALLS = new Set(["tools", "shell", "mcp", "edits", "subagent"]);
@@ -16,7 +16,7 @@ export function byTool(trace, now) {
     const sum = sums.get(name) ?? { name, kind, n: 0, errors: 0, us: null };
     sum.n += 1;
     if (!(trace.flags[i] & (UNKNOWN_LENGTH | ASKS_PERSON))) sum.us = (sum.us ?? 0) + endOf(trace, i, now) - trace.start[i];
-    if (trace.status[i] === ERROR) sum.errors += 1;
+    if (trace.status[i] === ERROR && !repeats(trace, i)) sum.errors += 1;
     sums.set(name, sum);
   }
   return [...sums.values()].sort((a, b) => (b.us ?? -1) - (a.us ?? -1));

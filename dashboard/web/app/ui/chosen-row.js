@@ -12,5 +12,6 @@ export function useRows(n = 0) {
     setAt(to);
     list.current?.querySelectorAll("tbody tr, li.row")[to]?.querySelector("a")?.focus();
   };
-  return { at: Math.min(at, n - 1), setAt, list, move };
+  const [next, last] = [() => move(1), () => move(-1)];
+  return { at: Math.min(at, n - 1), setAt, list, move, keys: { j: next, ArrowDown: next, k: last, ArrowUp: last } };
 }

@@ -9,7 +9,7 @@ const HELP = [
   ["j k ↓ ↑", "next, previous row"], ["→ ←", "unfold, fold or go to the parent"], ["Enter", "fold or unfold; open what is chosen"],
   ["[ ]", "previous, next turn"], ["e E", "next, previous error"], ["n N", "next, previous match"], ["/", "filter or search"],
   ["1 0", "turns only, everything; on Now 1–9 open an agent"], ["m", "on Now: mute the alarm of the chosen card"], ["a", "auto-zoom to the rows, on or locked"], ["f", "fit the whole session"], ["+ −", "zoom; also Ctrl and the wheel, or a drag on the ruler"], ["Shift and the wheel", "pan"], ["double click", "on a bar: fit it; on a name: fold"],
-  ["s", "focus a subagent; again or Esc: back"], ["c", "critical path of the turn; in a conversation: copy the turn as Markdown"], ["F", "conversation: stay at the end while it runs"], ["v w m l d i", "views of a session: conversation, waterfall, flame, log, edits, insights"],
+  ["s", "focus a subagent; again or Esc: back"], ["c", "critical path of the turn; in a conversation: copy the turn as Markdown"], ["F", "follow what runs"], ["*", "star, on a session or in the list"], ["= − c", "on a value: only rows with it, without it; copy it"], ["v w m l d i", "views of a session: conversation, waterfall, flame, log, edits, insights"],
   ["y", "copy the address of this view"], ["b", "blur text, for a shared screen"], ["Ctrl K", "go to a page, session or command"],
   ["t < >", "period: the next one, earlier, later"], ["g then o n s e l t i f v h p", "overview, now, sessions, errors, latency, time, files, search, live, health, privacy"],
   ["Esc", "clear the filter; back to the whole session, then to the conversation"], ["?", "this list"],

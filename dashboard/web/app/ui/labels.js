@@ -2,7 +2,7 @@
 /** @import { Children } from "../../types/app" */
 import { duration } from "../format/quantity.js";
 import { visible } from "../format/text.js";
-import { LABELS, share } from "../trace/time-parts.js";
+import { ABOUT, LABELS, share } from "../trace/time-parts.js";
 import { html } from "./html.js";
 
 /** @type {Record<string, [icon: string, word: string]>} */
@@ -26,7 +26,7 @@ export function State({ state }) {
  * @param {{ parts: [keyof typeof LABELS, number][], total: number, children?: Children }} props
  */
 export function Legend({ parts, total, children }) {
-  return html`<ul class="legend">${parts.map(([key, us]) => html`<li><i class=${`dot k-${key}`}></i>${LABELS[key]} <span class="num">${duration(us)}</span> <span class="dim num">${share(us, total)}</span></li>`)}${children}</ul>`;
+  return html`<ul class="legend">${parts.map(([key, us]) => html`<li title=${`${share(us, total)} · ${ABOUT[key]}`}><i class=${`dot k-${key}`}></i>${LABELS[key]} <span class="num">${duration(us)}</span> <span class="dim num">${share(us, total)}</span></li>`)}${children}</ul>`;
 }
 
 /** `api / turn 7`. @param {{ project: string, turn?: number | null }} props */

@@ -5,8 +5,10 @@ import { duration } from "../format/quantity.js";
 import { date } from "../format/time.js";
 import { visible } from "../format/text.js";
 
+/** Words that are about a session. */
+export const OF_SESSION = ["branch", "outcome", "tag", "starred"];
 /** The words of `docs/figures.md`, as parameters. */
-export const WORDS = ["tool", "kind", "model", "project", "status", "from_us", "to_us"];
+export const WORDS = ["tool", "kind", "model", "project", "status", ...OF_SESSION, "from_us", "to_us"];
 
 /** Adds the filter words of the address to `asked`. @param {URLSearchParams} params @param {URLSearchParams} asked */
 export function pass(params, asked) {

@@ -5,10 +5,13 @@ export function notify(text) {
   dispatchEvent(new CustomEvent("hookspan:notify", { detail: text }));
 }
 
-/** Copies the address of this view to the clipboard, and says so. */
-export function copyAddress() {
-  navigator.clipboard?.writeText(location.href).then(() => notify("link copied"), () => notify("the browser did not allow copying"));
+/** Copies a text to the clipboard, and says so. @param {string} text */
+export function copyText(text, said = "copied") {
+  navigator.clipboard?.writeText(text).then(() => notify(said), () => notify("the browser did not allow copying"));
 }
+
+/** Copies the address of this view. */
+export const copyAddress = () => copyText(location.href, "link copied");
 
 /** Calls `listener` for every message. Returns a function that stops. @param {(text: string) => void} listener */
 export function onNotify(listener) {

@@ -1,4 +1,5 @@
 // The navigation on the left: pages, theme, blur, and the state of the connection.
+/** @import { RailProps } from "../../types/app" */
 import { html, useEffect, useState } from "./html.js";
 import { needWords } from "./needs.js";
 
@@ -20,16 +21,7 @@ export const PAGES = [
 /** What stands in the bar of a phone; the rest is behind "More". */
 const FIRST = ["/now", "/sessions", "/time", "/errors"];
 
-/**
- * @typedef {object} RailProps
- * @property {string} path of the page that is shown
- * @property {number} waiting sessions that need the person
- * @property {string[]} failing destinations that fail
- * @property {string} connection
- * @property {{ blurred: boolean, blur: () => void, theme: string, nextTheme: () => void, goTo: () => void, help: () => void }} actions
- *
- * @param {RailProps} props
- */
+/** @param {RailProps} props */
 export function Rail({ path, waiting, failing, connection, actions }) {
   /** @param {string} url */
   const here = (url) => (url === "/sessions" ? /^\/(sessions|s\/)/.test(path) : path === url || (url === "/files" && path === "/file"));

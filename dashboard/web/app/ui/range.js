@@ -1,5 +1,5 @@
 // The period that a page shows: one control for all pages. It is in the address, and goes along to the next page.
-/** @import { QueryParams, View } from "../../types/app" */
+/** @import { QueryParams, Range, View } from "../../types/app" */
 import { day, daysBetween, midnight } from "../format/local-days.js";
 import { Choice } from "./fields.js";
 import { html, useLayoutEffect } from "./html.js";
@@ -9,16 +9,6 @@ import { read, write } from "./local-storage.js";
 const DAYS = [1, 7, 30, 90, 365];
 /** @type {Record<number, string>} */
 const WORDS = { 0: "all", 1: "today", 365: "1 y" };
-
-/**
- * @typedef {object} Range
- * @property {number} from begin of the first day, microseconds
- * @property {number} to end of the last day
- * @property {number} days 0: everything
- * @property {Record<string, string>} asked as parameters of the API; none for everything
- * @property {View} control
- * @property {(params: URLSearchParams) => URLSearchParams} without
- */
 
 /**
  * The period of the address, else the one that was chosen last, else the last `first` days. With `all`, everything can be chosen.

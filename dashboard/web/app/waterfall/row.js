@@ -5,7 +5,7 @@
 import { duration } from "../format/quantity.js";
 import { clock, date, offset } from "../format/time.js";
 import { visible } from "../format/text.js";
-import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, UNKNOWN, UNKNOWN_LENGTH } from "../trace/columns.js";
+import { ERROR, INFERRED_END, INFERRED_START, OPEN, TENTATIVE, TRUNCATED, UNKNOWN, UNKNOWN_LENGTH } from "../trace/columns.js";
 import { head } from "../trace/rows.js";
 import { toX } from "./axis.js";
 import { make, setClass, setHidden, setText } from "./dom.js";
@@ -180,7 +180,8 @@ function words({ trace, notes }, i) {
   if (status === ERROR) all.push("✕ failed");
   if (status === OPEN) all.push(kind === "turn" || kind === "session" ? "running" : "running or waiting for approval");
   if (status === UNKNOWN) all.push("no end seen");
-  if (trace.flags[i] & TENTATIVE) all.push("link uncertain");
+  if (trace.flags[i] & TENTATIVE) all.push(kind === "subagent" ? "link uncertain" : "its subagent failed");
+  if (kind === "turn" && trace.flags[i] & TRUNCATED) all.push("hooks left out, figures too low");
   const extra = notes.get(trace.row[i]);
   if (extra) all.push(extra);
   return all.join(" · ");

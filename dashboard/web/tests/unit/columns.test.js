@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decode, ERROR, merge } from "../../app/trace/columns.js";
-import { matches, parse } from "../../app/trace/filter.js";
+import { matches, parse, withTerm } from "../../app/trace/filter.js";
 import { busy, visibleRows } from "../../app/trace/rows.js";
 
 const S = 1e6;
@@ -116,6 +116,19 @@ test("terms of a filter must all hold", () => {
   assert.equal(count("cargo nothing"), 0);
   assert.equal(count("tool:Shell"), 2);
   assert.equal(parse("   "), null);
+});
+
+test("a term with a minus takes rows away, a flag of a command does not, and a term replaces its opposite", () => {
+  const trace = decode(answer(STORY));
+  const count = (text) => matches(trace, parse(text)).count;
+  assert.equal(count("-kind:shell"), trace.n - count("kind:shell"));
+  assert.equal(count("cargo -status:error"), 1);
+  assert.equal(count("-tool:Shell -kind:turn -kind:session -kind:subagent"), trace.n - count("kind:shell") - count("kind:turn") - count("kind:session") - count("kind:subagent"));
+  assert.deepEqual(parse("cargo -p").words, ["cargo", "-p"]);
+  assert.deepEqual(parse("KIND:Shell").kind, "shell");
+  assert.equal(withTerm("a kind:shell", "-kind:shell"), "a -kind:shell");
+  assert.equal(withTerm("-kind:shell", "kind:shell"), "kind:shell");
+  assert.equal(withTerm("a", "a"), "a");
 });
 
 test("what a turn covers is busy", () => {

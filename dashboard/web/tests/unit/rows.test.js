@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ERROR } from "../../app/trace/columns.js";
+import { ERROR, TENTATIVE } from "../../app/trace/columns.js";
 import { criticalPath } from "../../app/trace/critical-path.js";
 import { boxes, flame } from "../../app/trace/flame-tree.js";
 import { head, visibleRows } from "../../app/trace/rows.js";
+import { runningRow } from "../../app/session/following.js";
 import { subagentOf, subtree } from "../../app/trace/subtree.js";
 import { byTool } from "../../app/trace/tool-totals.js";
 import { trace } from "./trace.js";
@@ -110,6 +111,28 @@ test("a flame graph puts equal paths together and never draws children beyond th
   assert.equal(drawn.length, 4);
   for (const { x, w } of drawn) assert.ok(x >= 0 && x + w <= 1 + 1e-9, `${x} ${w}`);
   assert.equal(boxes(root, { max: 2 }).length, 2);
+});
+
+test("calls that are too narrow to read share one box of the flame graph, and none of their time is lost", () => {
+  const one = trace([[0, "session", "session", 0, 2_000], [1, "turn", "turn 1", 0, 2_000], [2, "shell", "Shell long", 0, 1_000],
+    ...Array.from({ length: 50 }, (_, i) => [2, "tools", `Read ${i}`, 1_000 + i * 20, 20])]);
+  const drawn = boxes(flame(one, 0));
+  assert.equal(drawn.length, 4);
+  const [rest] = drawn.filter(({ node }) => node.name === "50 others");
+  assert.deepEqual([rest.node.us, rest.node.count, rest.node.kind, rest.w], [1_000_000, 50, "tools", 0.5]);
+});
+
+test("a call that repeats the failure of its subagent is no failure of its own", () => {
+  const one = trace([[0, "turn", "turn 1", 0, 100], [1, "tools", "Task look", 0, 90, ERROR], [2, "subagent", "explore", 0, 90, ERROR]]);
+  one.flags[1] = TENTATIVE;
+  assert.equal(byTool(one, 0).reduce((sum, row) => sum + row.errors, 0), 1);
+  assert.equal(flame(one, 0).children[0].children[0].errors, 0);
+});
+
+test("the row that runs is the innermost of the newest", () => {
+  const one = trace([[0, "session", "session", 0, -1], [1, "turn", "turn 1", 0, -1], [2, "subagent", "explore", 5, -1], [3, "shell", "make", 9, -1], [2, "tools", "Read", 20, 1]]);
+  assert.equal(runningRow(one), 3);
+  assert.equal(runningRow(trace(SESSION)), -1);
 });
 
 test("sums per tool count calls, failures and time", () => {

@@ -167,6 +167,12 @@ test("a question to a person is in the strip of waiting and is no tool's time", 
   assert.deepEqual(byTool(one, 0).map(({ name, n, us }) => [name, n, us]), [["AskQuestion", 1, null]]);
 });
 
+test("thousands of short calls in a pixel are visible and do not look like a busy one", () => {
+  const one = trace([[0, "turn", "turn 1", 0, 10_000], ...Array.from({ length: 900 }, (_, i) => [1, "tools", "Read", i, 0.001])]);
+  const [share] = coverage(one, axis(0, 10e6, 10), 10, 0).lanes[1];
+  assert.ok(share > 0 && share < 0.1, String(share));
+});
+
 test("a session opens at the turn that runs, else at the last with an error, else at the last one", () => {
   const running = trace([...LINES.slice(0, 8), [1, "turn", "turn 3 go on", 400_000, -1]]);
   assert.equal(turnToOpen(running, turnsOf(running)), 8);
