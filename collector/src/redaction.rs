@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use hookspan_redact::Redactor;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
-use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::Value;
 
 use crate::config::{Misuse, Redact};
@@ -65,22 +64,6 @@ impl Redaction {
     /// Redacts every string of `value`, names of members included.
     pub fn json(&self, value: &mut Value) {
         self.0.redact_json(value);
-    }
-
-    /// Redacts every string of a finished span. Every export calls this before encoding, so that no attribute is forgotten.
-    pub fn span(&self, span: &mut Span) {
-        self.in_place(&mut span.name);
-        self.pairs(&mut span.attributes);
-        for event in &mut span.events {
-            self.in_place(&mut event.name);
-            self.pairs(&mut event.attributes);
-        }
-        for link in &mut span.links {
-            self.pairs(&mut link.attributes);
-        }
-        if let Some(status) = &mut span.status {
-            self.in_place(&mut status.message);
-        }
     }
 
     /// Redacts the values of attributes. The names are hookspan's own.

@@ -219,7 +219,7 @@ fn is_broken_pipe(error: &FileError) -> bool {
     match error {
         FileError::Output(error) => error.kind() == io::ErrorKind::BrokenPipe,
         FileError::Json(error) => error.io_error_kind() == Some(io::ErrorKind::BrokenPipe),
-        FileError::Store(_) => false,
+        FileError::Store(_) | FileError::Encoded(_) => false,
     }
 }
 

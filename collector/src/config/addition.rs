@@ -54,8 +54,8 @@ impl DestinationForm {
         line("content", self.content.map(ContentPolicy::as_str));
         line("backfill", self.backfill.map(Backfill::as_str));
         line("certificate", self.certificate.as_deref());
-        if let Some(metrics) = self.metrics {
-            lines.push(format!("metrics = {metrics}"));
+        for (key, value) in [("metrics", self.metrics), ("logs", self.logs)] {
+            lines.extend(value.map(|value| format!("{key} = {value}")));
         }
         for (key, table) in [("headers", &self.headers), ("values", &self.values)] {
             let pairs =

@@ -15,14 +15,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use address::authority;
-pub(super) use address::{Unfilled, fill};
+pub(super) use address::{Unfilled, authority, fill, other_endpoint};
 pub(crate) use form::DestinationForm;
 pub(crate) use metrics::MetricsExport;
 
 pub(crate) use super::connection::{Connection, Protocol, Secret, Temporality, is_loopback};
 use super::mistake::{Mistake, Why};
-use super::otlp_env::{self, Signal};
+use super::otlp_env;
+pub(crate) use super::otlp_env::Signal;
 use super::person;
 use super::preset::Preset;
 use super::reference::{Missing, PLAIN_HEADERS};
@@ -37,6 +37,8 @@ pub(crate) struct Destination {
     pub preset: Preset,
     /// Where and how to connect.
     pub connection: Connection,
+    /// What is sent: spans, or their prompts and answers as log records. Metrics are part of the former.
+    pub signal: Signal,
     /// Which content may be sent.
     pub content: ContentPolicy,
     /// Whether secrets are redacted. Always true unless `content` is `full`.
@@ -70,7 +72,7 @@ pub(crate) struct Destination {
 }
 
 /// Which content may be sent to a destination.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ContentPolicy {
     /// No content, no paths, no names of programs, hosts or tools of MCP servers.
@@ -107,6 +109,29 @@ pub(crate) enum PathPolicy {
     Hash,
     /// Not at all.
     Off,
+}
+
+impl PathPolicy {
+    /// The word in configuration.
+    #[must_use]
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Relative => "relative",
+            Self::Full => "full",
+            Self::Hash => "hash",
+            Self::Off => "off",
+        }
+    }
+
+    /// How much it tells: a policy that tells more is wider.
+    pub(super) const fn tells(self) -> u8 {
+        match self {
+            Self::Off => 0,
+            Self::Hash => 1,
+            Self::Relative => 2,
+            Self::Full => 3,
+        }
+    }
 }
 
 /// Which stored spans a new destination gets.
@@ -170,15 +195,14 @@ impl Destination {
     /// Text for the audit log: the destination's address and what is sent to it.
     #[must_use]
     pub(crate) fn gets(&self) -> String {
-        let paths = match self.paths {
-            PathPolicy::Relative => "relative",
-            PathPolicy::Full => "full",
-            PathPolicy::Hash => "hash",
-            PathPolicy::Off => "off",
-        };
+        let paths = self.paths.as_str();
         let secrets = if self.redact { "" } else { ", secrets left in" };
         let (host, content) = (self.endpoint_host(), self.content.as_str());
-        let metrics = if self.metrics.is_some() { ", and metrics" } else { "" };
+        let metrics = match (self.signal, &self.metrics) {
+            (Signal::Logs, _) => ", prompts and answers as log records",
+            (_, Some(_)) => ", and metrics",
+            (_, None) => "",
+        };
         let user =
             if self.attributes.contains_key(person::USER) { ", and whose it is" } else { "" };
         format!("{host}, content {content}, paths {paths}{secrets}{metrics}{user}")
@@ -230,7 +254,9 @@ pub(crate) fn all(
         if let (Some(problem), Some(at)) = (&mut destination.unready, config.places.get(index)) {
             problem.insert_str(0, &at.of(problem));
         }
+        let logs = form.logs(&destination, env).map_err(|mistake| failed(mistake.to_string()))?;
         all.push(destination);
+        all.extend(logs);
     }
     if let Some(destination) = from_env(env, config.semconv)?
         && all.iter().all(|other| other.name != destination.name)

@@ -179,6 +179,11 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put this file wh
 #metrics_temporality = "cumulative"
 # Time between two requests, from 1s to 1d.
 #metrics_interval = "60s"
+# Prompts and answers as log records beside the spans, as events of the GenAI conventions. `content` decides what is in them. They show
+# as a destination of their own, NAME:logs. docs/attributes.md describes them.
+#logs = false
+# URL for log records over HTTP; unset: `endpoint` with /v1/logs for its /v1/traces.
+#logs_endpoint = "http://127.0.0.1:4318/v1/logs"
 # Link from a span to its page at the destination; unset: the preset's.
 #link = "http://127.0.0.1:16686/trace/{trace_id}?uiFind={span_id}"
 # Header name = "env:VARIABLE" or "file:/path", with a word before it if needed ("Bearer env:TOKEN"), so that no secret is in this

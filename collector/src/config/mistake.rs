@@ -50,9 +50,15 @@ pub enum Why {
     /// A key that configures metrics, in a destination that gets no metrics.
     #[error("has no effect without metrics = true")]
     NoMetrics,
-    /// The URL for metrics cannot be derived from the endpoint.
-    #[error("write the URL for metrics: `endpoint` does not end in /v1/traces")]
-    MetricsEndpoint,
+    /// `logs_endpoint` where none are sent.
+    #[error("no log records are sent without logs = true")]
+    NoLogs,
+    /// A backend that takes no logs.
+    #[error("{0} takes no logs; leave `logs` out, or send them to another destination")]
+    NoLogsThere(&'static str),
+    /// An HTTP endpoint from which the one of metrics or logs cannot be told.
+    #[error("write the URL: `endpoint` does not end in /v1/traces")]
+    OtherEndpoint,
     /// Not a valid interval for metrics.
     #[error("{0:?} is not a time from 1s to 1d, such as 60s")]
     Interval(String),

@@ -6,6 +6,7 @@ mod environment;
 mod file;
 mod global;
 pub(crate) mod listen;
+mod logs;
 pub(crate) mod paths;
 pub(crate) mod person;
 mod place;

@@ -14,6 +14,8 @@ pub(crate) enum Signal {
     Traces,
     /// Metrics.
     Metrics,
+    /// Log records.
+    Logs,
 }
 
 impl Signal {
@@ -21,13 +23,15 @@ impl Signal {
         match self {
             Self::Traces => "TRACES",
             Self::Metrics => "METRICS",
+            Self::Logs => "LOGS",
         }
     }
 
-    const fn path(self) -> &'static str {
+    pub(super) const fn path(self) -> &'static str {
         match self {
             Self::Traces => "/v1/traces",
             Self::Metrics => "/v1/metrics",
+            Self::Logs => "/v1/logs",
         }
     }
 }

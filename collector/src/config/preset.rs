@@ -96,6 +96,13 @@ impl Preset {
         }
     }
 
+    /// Whether the backend accepts OTLP logs at the same address as traces.
+    #[must_use]
+    pub(crate) const fn takes_logs(self) -> bool {
+        // Each of them documents an endpoint for logs wherever it documents one for metrics.
+        self.takes_metrics()
+    }
+
     /// The temporality that the backend requires for sums. `None` if the backend accepts both.
     #[must_use]
     pub(crate) const fn temporality(self) -> Option<Temporality> {

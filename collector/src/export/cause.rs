@@ -1,6 +1,6 @@
 //! Why a delivery failed, and what the user can change about it.
 
-use crate::config::destination::{Connection, Destination, Protocol};
+use crate::config::destination::{Connection, Destination, Protocol, Signal, is_loopback};
 
 /// The cause of a failed delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +61,15 @@ impl Cause {
         let connection = &destination.connection;
         let is_grpc = connection.protocol == Protocol::Grpc;
         match self {
-            Self::Dns => "Check the host name in `endpoint`.".to_owned(),
+            Self::Dns => format!("Check the host name in `endpoint`.{}", no_proxy(connection)),
             Self::Refused => format!(
                 "Check that the receiver runs and listens on {}. hookspan tries again by itself.",
                 destination.endpoint_host()
             ),
-            Self::Timeout => {
-                "Check the receiver. If it only needs longer, raise `timeout_ms`.".to_owned()
-            }
+            Self::Timeout => format!(
+                "Check the receiver. If it only needs longer, raise `timeout_ms`.{}",
+                no_proxy(connection)
+            ),
             Self::Broken => "Check that a receiver stands behind this port: a port forwarder without one closes \
                  connections like this."
                 .to_owned(),
@@ -95,6 +96,9 @@ impl Cause {
                 if is_grpc { "4317 for gRPC" } else { "4318 for HTTP" }
             ),
             Self::Credentials => credentials(destination),
+            Self::WrongPath | Self::ContentType if destination.signal == Signal::Logs => {
+                no_logs(destination)
+            }
             Self::WrongPath if is_grpc => {
                 "This gRPC server has no OTLP trace service. Check the port of `endpoint`; receivers usually listen on 4317."
                     .to_owned()
@@ -128,6 +132,23 @@ impl Cause {
             _ => self.advice(destination),
         }
     }
+}
+
+/// A reminder for networks that are left through a proxy only.
+fn no_proxy(connection: &Connection) -> &'static str {
+    if connection.protocol == Protocol::Grpc && !is_loopback(&connection.endpoint) {
+        " If this network is left through a proxy, set `protocol = \"http/protobuf\"`: gRPC does not use HTTPS_PROXY."
+    } else {
+        ""
+    }
+}
+
+fn no_logs(destination: &Destination) -> String {
+    format!(
+        "The receiver takes no logs there. Name the right address as `logs_endpoint`, or set `logs = false` for {}: its \
+         spans are sent anyway.",
+        destination.written_name()
+    )
 }
 
 fn other_protocol(is_grpc: bool, connection: &Connection) -> String {
@@ -186,5 +207,10 @@ fn refused_content(destination: &Destination) -> String {
     if destination.preset == crate::config::preset::Preset::Mlflow && !has_experiment {
         return format!("MLflow wants an experiment. Set headers = {{ {EXPERIMENT} = \"ID\" }}.");
     }
-    "Read the receiver's answer. If it names a missing header, set it in `headers`.".to_owned()
+    let gzip = if destination.connection.gzip {
+        " Some receivers cannot read gzip and call the request malformed: `compression = \"none\"` tries that."
+    } else {
+        ""
+    };
+    format!("Read the receiver's answer. If it names a missing header, set it in `headers`.{gzip}")
 }

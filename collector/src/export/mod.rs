@@ -5,16 +5,17 @@
 //! ```
 //!
 //! The table `settled` is the queue, and each destination has its own position in it. A request is stored before its
-//! first attempt. So a retry sends the same bytes, even after kill -9 or an upgrade. Per destination, one request is in
-//! flight while the next one is encoded. For a destination that is down, only one request and the position are stored;
-//! other destinations are not affected. [`crate::store::export`] explains why exporters write to the database
-//! themselves.
+//! first attempt. So a retry sends the same bytes, even after kill -9 or an upgrade. A destination that catches up
+//! has up to four requests in flight while the next ones are encoded; otherwise it has one. For a destination that is
+//! down, only these requests and the position are stored; other destinations are not affected.
+//! [`crate::store::export`] explains why exporters write to the database themselves.
 
 mod attribute_list;
 mod cause;
 mod client;
 mod encoding;
 pub(crate) mod file;
+mod flow;
 mod hashed;
 mod limits;
 pub(crate) mod otlp;
@@ -25,7 +26,9 @@ mod plan;
 pub(crate) mod preview;
 mod private_names;
 pub(crate) mod probe;
+mod record;
 pub(crate) mod replay;
+mod request;
 pub(crate) mod resource;
 mod series;
 mod sniff;
@@ -35,6 +38,7 @@ mod strict;
 pub(crate) mod timing;
 mod value;
 mod view;
+mod wire;
 mod worker;
 
 use std::path::Path;

@@ -8,24 +8,20 @@ use hookspan_core::content::{Content, EDIT_CHANGES};
 use hookspan_core::{
     Attribute, ContentRef, Link, Span, SpanEvent, SpanKind, Status, Timestamp, Value,
 };
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, any_value};
 use opentelemetry_proto::tonic::resource::v1::Resource;
-use opentelemetry_proto::tonic::trace::v1::span::{Event, Link as OtlpLink, SpanKind as OtlpKind};
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind as OtlpKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use opentelemetry_proto::tonic::trace::v1::{
-    ResourceSpans, ScopeSpans, Span as OtlpSpan, Status as OtlpStatus,
-};
-use prost::Message as _;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::attribute_list::{ERROR_TEXT, List};
+use super::attribute_list::{ERROR_TEXT, List, Pair};
 pub(crate) use super::encoding::Encoding;
 use super::path_text::Paths;
+pub(crate) use super::request::Request;
 use super::resource::{ResourceBase, ResourceKey};
-use super::value::key_value;
+use super::value::{Val, clean, key_value};
+use super::wire::Wire;
 use super::{private_names, strict, view};
 use crate::config::destination::{ContentPolicy, Destination, PathPolicy};
 use crate::config::person;
@@ -35,12 +31,14 @@ use crate::redaction::Redaction;
 
 /// Span flags: sampled, and it is known that the parent is not remote.
 const FLAGS: u32 = 0x101;
-const CONTENT_MIN_BYTES: usize = 512;
-const SPAN_MAX_BYTES: usize = 48 * 1_024;
+pub(super) const CONTENT_MIN_BYTES: usize = 512;
+pub(super) const SPAN_MAX_BYTES: usize = 48 * 1_024;
 const MAX_EVENTS: usize = 64;
 const MAX_LINKS: usize = 128;
 const NAME_MAX_CHARS: usize = 128;
 const ERROR_TEXT_MAX_CHARS: usize = 256;
+/// Room for a span without content. The buffer grows for larger spans.
+const USUAL_SPAN_BYTES: usize = 1_536;
 
 /// Content keys in the order in which they are dropped if a span is too large.
 pub(super) const SHED_ORDER: [&str; 4] = [
@@ -102,34 +100,27 @@ impl Encoding {
         }
     }
 
-    /// Writes one span. `read` is called only at policy `full`.
+    /// Writes one span as the bytes of an OTLP `Span`. `read` is called only at policy `full`.
     #[must_use]
-    pub(crate) fn span(&self, span: &Span, read: &mut ReadContent<'_>) -> OtlpSpan {
-        self.span_until(span, span.start, read)
+    pub(crate) fn bytes(&self, span: &Span, read: &mut ReadContent<'_>) -> Vec<u8> {
+        self.bytes_until(span, span.start, read)
     }
 
-    /// Like [`Self::span`], but a span that still runs ends at `last`.
+    /// Like [`Self::bytes`], but a span that still runs ends at `last`.
     #[must_use]
-    pub(crate) fn span_until(
+    pub(crate) fn bytes_until(
         &self,
         span: &Span,
         last: Timestamp,
         read: &mut ReadContent<'_>,
-    ) -> OtlpSpan {
-        let mut encoded = self.span_in_limits(span, read);
-        if span.end.is_none() {
-            encoded.end_time_unix_nano = unsigned(last.max(span.start).0);
-        }
-        encoded
-    }
-
-    fn span_in_limits(&self, span: &Span, read: &mut ReadContent<'_>) -> OtlpSpan {
+    ) -> Vec<u8> {
+        let end = span.end.map_or(last.max(span.start), |end| end.at);
         let contents = self.contents(span, read);
         let mut budget = self.content_max_bytes;
         let mut shed = 0;
         loop {
-            let encoded = self.span_within(span, &contents, budget, shed);
-            if encoded.encoded_len() <= SPAN_MAX_BYTES || shed == SHED_ORDER.len() {
+            let encoded = self.span_within(span, end, &contents, budget, shed);
+            if encoded.len() <= SPAN_MAX_BYTES || shed == SHED_ORDER.len() {
                 return encoded;
             }
             if budget > CONTENT_MIN_BYTES {
@@ -140,7 +131,11 @@ impl Encoding {
         }
     }
 
-    fn contents(&self, span: &Span, read: &mut ReadContent<'_>) -> Vec<(&'static str, Content)> {
+    pub(super) fn contents(
+        &self,
+        span: &Span,
+        read: &mut ReadContent<'_>,
+    ) -> Vec<(&'static str, Content)> {
         if self.content != ContentPolicy::Full {
             return Vec::new();
         }
@@ -159,17 +154,18 @@ impl Encoding {
 
     /// `text` without secrets, unless redaction is switched off.
     pub(super) fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.redaction.as_ref().map_or(Cow::Borrowed(text), |redaction| redaction.text(text))
+        clean(self.redaction.as_ref(), text)
     }
 
     /// The span with at most `budget` bytes of each content, and without the first `shed` keys of [`SHED_ORDER`].
     fn span_within(
         &self,
         span: &Span,
+        end: Timestamp,
         contents: &[(&'static str, Content)],
         budget: usize,
         shed: usize,
-    ) -> OtlpSpan {
+    ) -> Vec<u8> {
         let gone: &[&str] = SHED_ORDER.get(..shed).unwrap_or_default();
         let kept: Vec<_> = contents.iter().filter(|(key, _)| !gone.contains(key)).collect();
         let mut list = List::new(self, span);
@@ -183,30 +179,42 @@ impl Encoding {
         let name = self.name(&list);
         let (attributes, over) = list.finish();
         let dropped = over + (contents.len() - kept.len());
-        let (events, dropped_events) = self.events(span);
-        let links: Vec<OtlpLink> = span.links.iter().take(MAX_LINKS).map(otlp_link).collect();
-        let mut encoded = OtlpSpan {
-            trace_id: span.trace.0.to_vec(),
-            span_id: span.id.0.to_vec(),
-            trace_state: String::new(),
-            parent_span_id: span.parent.map_or_else(Vec::new, |id| id.0.to_vec()),
-            flags: FLAGS,
-            name,
-            kind: self.kind(span) as i32,
-            start_time_unix_nano: unsigned(span.start.0),
-            end_time_unix_nano: unsigned(span.end.map_or(span.start.0, |end| end.at.0)),
-            attributes,
-            dropped_attributes_count: count(dropped),
-            events,
-            dropped_events_count: count(dropped_events),
-            dropped_links_count: count(span.links.len() - links.len()),
-            links,
-            status: Some(self.status(span, &kept)),
-        };
-        if let Some(redaction) = &self.redaction {
-            redaction.span(&mut encoded);
+        // The numbers of the fields are those of OTLP's `Span`.
+        let mut wire = Wire::with_capacity(USUAL_SPAN_BYTES);
+        wire.bytes(1, &span.trace.0);
+        wire.bytes(2, &span.id.0);
+        wire.bytes(4, span.parent.as_ref().map_or(&[][..], |id| &id.0));
+        self.text(&mut wire, 5, &name);
+        wire.number(6, self.kind(span) as u64);
+        wire.fixed64(7, unsigned(span.start.0));
+        wire.fixed64(8, unsigned(end.0));
+        self.attributes(&mut wire, 9, &attributes);
+        wire.number(10, count(dropped));
+        for event in span.events.iter().take(MAX_EVENTS) {
+            wire.message(11, |wire| self.event(wire, span, event));
         }
-        encoded
+        wire.number(12, count(span.events.len().saturating_sub(MAX_EVENTS)));
+        for link in span.links.iter().take(MAX_LINKS) {
+            wire.message(13, |wire| self.link(wire, link));
+        }
+        wire.number(14, count(span.links.len().saturating_sub(MAX_LINKS)));
+        wire.message(15, |wire| self.status(wire, span, &kept));
+        wire.fixed32(16, FLAGS);
+        wire.finish()
+    }
+
+    /// Writes `KeyValue`s. Every string of a span passes here or through [`Self::text`], so none leaves with a secret.
+    pub(super) fn attributes(&self, wire: &mut Wire, field: u32, pairs: &[Pair<'_>]) {
+        for (key, value) in pairs {
+            wire.message(field, |wire| {
+                wire.bytes(1, key.as_bytes());
+                wire.message(2, |wire| value.write(wire, self.redaction.as_ref()));
+            });
+        }
+    }
+
+    fn text(&self, wire: &mut Wire, field: u32, text: &str) {
+        wire.bytes(field, self.redacted(text).as_bytes());
     }
 
     /// The model runs elsewhere. So in the strict profile an answer is a span of kind CLIENT.
@@ -221,7 +229,7 @@ impl Encoding {
         let span = list.span;
         if self.semconv == Profile::Genai141Strict
             && span.kind == SpanKind::Tool
-            && let Some(any_value::Value::StringValue(tool)) = list.find("gen_ai.tool.name")
+            && let Some(Val::Text(tool)) = list.find("gen_ai.tool.name")
         {
             let name = format!("execute_tool {tool}");
             return first_chars(&self.redacted(&name), NAME_MAX_CHARS);
@@ -238,39 +246,37 @@ impl Encoding {
         first_chars(&self.redacted(&name), NAME_MAX_CHARS)
     }
 
-    fn status(&self, span: &Span, contents: &[&(&'static str, Content)]) -> OtlpStatus {
-        let Status::Error { message, .. } = &span.status else { return OtlpStatus::default() };
+    fn status(&self, wire: &mut Wire, span: &Span, contents: &[&(&'static str, Content)]) {
+        let Status::Error { message, .. } = &span.status else { return };
         // Cursor's error text is content: it is sent only at `full`, and shortened.
         let own = contents.iter().find(|(key, _)| *key == ERROR_TEXT);
         let message = own.map_or(message.as_str(), |(_, content)| content.text.as_str());
-        OtlpStatus {
-            message: first_chars(&self.redacted(message), ERROR_TEXT_MAX_CHARS),
-            code: StatusCode::Error as i32,
-        }
+        self.text(wire, 2, &first_chars(&self.redacted(message), ERROR_TEXT_MAX_CHARS));
+        wire.number(3, StatusCode::Error as u64);
     }
 
-    fn events(&self, span: &Span) -> (Vec<Event>, usize) {
-        let events = span.events.iter().take(MAX_EVENTS).map(|event| self.event(span, event));
-        (events.collect(), span.events.len().saturating_sub(MAX_EVENTS))
-    }
-
-    fn event(&self, span: &Span, event: &SpanEvent) -> Event {
+    fn event(&self, wire: &mut Wire, span: &Span, event: &SpanEvent) {
         let mut list = List::new(self, span);
         list.extend(&event.attributes);
         let (attributes, dropped) = list.finish();
-        Event {
-            time_unix_nano: unsigned(event.at.0),
-            name: event.name.clone().into_owned(),
-            attributes,
-            dropped_attributes_count: count(dropped),
-        }
+        wire.fixed64(1, unsigned(event.at.0));
+        self.text(wire, 2, &event.name);
+        self.attributes(wire, 3, &attributes);
+        wire.number(4, count(dropped));
     }
 
-    fn schema_url(&self) -> &'static str {
+    fn link(&self, wire: &mut Wire, link: &Link) {
+        wire.bytes(1, &link.trace.0);
+        wire.bytes(2, &link.span.0);
+        self.attributes(wire, 4, &[("hookspan.link.type", Val::Text(link.kind.into()))]);
+        wire.fixed32(6, FLAGS);
+    }
+
+    pub(super) fn schema_url(&self) -> &'static str {
         if self.semconv == Profile::Genai141Strict { strict::SCHEMA_URL } else { "" }
     }
 
-    fn resource(&self, key: &ResourceKey) -> Resource {
+    pub(super) fn resource(&self, key: &ResourceKey) -> Resource {
         let strict = self.semconv == Profile::Genai141Strict;
         let mut resource = self.resource.resource(key, self.content, self.paths, strict);
         if let Some(redaction) = &self.redaction {
@@ -296,7 +302,7 @@ impl Encoding {
         resource
     }
 
-    fn scope(&self) -> InstrumentationScope {
+    pub(super) fn scope(&self) -> InstrumentationScope {
         let profile = any_value::Value::StringValue(self.semconv.as_str().to_owned());
         InstrumentationScope {
             name: "hookspan".to_owned(),
@@ -307,82 +313,6 @@ impl Encoding {
     }
 }
 
-/// Collects a request: spans in the order they are added, one `ResourceSpans` per distinct resource.
-#[derive(Debug)]
-pub(crate) struct Request<'a> {
-    encoding: &'a Encoding,
-    groups: BTreeMap<ResourceKey, Vec<OtlpSpan>>,
-    spans: usize,
-    bytes: usize,
-}
-
-impl<'a> Request<'a> {
-    /// An empty request.
-    #[must_use]
-    pub(crate) fn new(encoding: &'a Encoding) -> Self {
-        Self { encoding, groups: BTreeMap::new(), spans: 0, bytes: 0 }
-    }
-
-    /// Adds `encoded`, the encoding of `span`, unless the request would then exceed `max` bytes. The first span is
-    /// always added. Returns whether the span was added.
-    pub(crate) fn push(&mut self, span: &Span, encoded: OtlpSpan, max: usize) -> bool {
-        // Tag and length take at most six bytes. A fixed allowance covers the resources, which are small.
-        let size = encoded.encoded_len() + 6;
-        let key = ResourceKey::of(span);
-        let envelope = if self.groups.contains_key(&key) { 0 } else { 1_024 };
-        if self.spans > 0 && self.bytes + size + envelope > max {
-            return false;
-        }
-        self.bytes += size + envelope;
-        self.spans += 1;
-        self.groups.entry(key).or_default().push(encoded);
-        true
-    }
-
-    /// Spans so far.
-    #[must_use]
-    pub(crate) fn len(&self) -> usize {
-        self.spans
-    }
-
-    /// Whether nothing was added yet.
-    #[must_use]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.spans == 0
-    }
-
-    /// The message.
-    #[must_use]
-    pub(crate) fn finish(self) -> ExportTraceServiceRequest {
-        let resource_spans = self
-            .groups
-            .into_iter()
-            .map(|(key, spans)| ResourceSpans {
-                resource: Some(self.encoding.resource(&key)),
-                scope_spans: vec![ScopeSpans {
-                    scope: Some(self.encoding.scope()),
-                    spans,
-                    schema_url: self.encoding.schema_url().to_owned(),
-                }],
-                schema_url: String::new(),
-            })
-            .collect();
-        ExportTraceServiceRequest { resource_spans }
-    }
-}
-
-fn otlp_link(link: &Link) -> OtlpLink {
-    let kind = any_value::Value::StringValue(link.kind.to_owned());
-    OtlpLink {
-        trace_id: link.trace.0.to_vec(),
-        span_id: link.span.0.to_vec(),
-        trace_state: String::new(),
-        attributes: vec![key_value("hookspan.link.type", kind)],
-        dropped_attributes_count: 0,
-        flags: FLAGS,
-    }
-}
-
 fn first_chars(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         None => text.to_owned(),
@@ -390,12 +320,12 @@ fn first_chars(text: &str, max: usize) -> String {
     }
 }
 
-fn unsigned(ns: i64) -> u64 {
+pub(super) fn unsigned(ns: i64) -> u64 {
     u64::try_from(ns).unwrap_or(0)
 }
 
-fn count(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
+fn count(n: usize) -> u64 {
+    u64::from(u32::try_from(n).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -4,17 +4,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hookspan_core::content;
-use hookspan_core::{Span, Timestamp};
-use prost::Message as _;
+use hookspan_core::{ContentRef, Span, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use super::otlp::{Encoding, Request};
 use super::{Settings, client, split};
-use crate::config::destination::Destination;
+use crate::config::Profile;
+use crate::config::destination::{Destination, Signal};
+use crate::store::bodies::Bodies;
 use crate::store::export::{Batch, ExportStore, Loss, LossReason, Position};
 
 /// Maximum number of spans in one request.
 pub(super) const BATCH_SPANS: usize = 512;
+
+/// Maximum number of spans read for one request. Most spans have no log record, so a request of them would otherwise
+/// read the whole history.
+const SPANS_READ_MAX: i64 = 16 * BATCH_SPANS as i64;
+
+/// Maximum number of requests in flight while a destination catches up. They hide the way to a receiver: one request
+/// in flight carries 10,000 spans/s to a receiver 50 ms away, four carry 40,000.
+const IN_FLIGHT: usize = 4;
+
+/// From this size on, a group of requests in flight takes no further one. It limits the memory for requests with
+/// content.
+const IN_FLIGHT_BYTES: usize = 3 << 20;
 
 /// After a receiver has refused a size, that size is the maximum for one hour. Then twice that size is tried, and so
 /// on.
@@ -23,6 +36,7 @@ const SIZE_TRUST_NS: i64 = 3_600_000_000_000;
 /// Fixed settings of a destination that decide what is sent when.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
+    pub(super) signal: Signal,
     pub(super) encoding: Encoding,
     pub(super) sample: f64,
     pub(super) max_span_age: Option<Duration>,
@@ -58,8 +72,15 @@ pub(super) struct Built {
 impl Plan {
     /// The plan of a destination.
     pub(super) fn of(destination: &Destination, settings: &Settings) -> Self {
+        // Log records are newer than the other profiles, so there is none of an older form.
+        let semconv = match destination.signal {
+            Signal::Logs => Profile::Genai141Strict,
+            Signal::Traces | Signal::Metrics => destination.semconv,
+        };
         Self {
+            signal: destination.signal,
             encoding: Encoding {
+                semconv,
                 hide_inputs: settings.hide_inputs,
                 hide_outputs: settings.hide_outputs,
                 prices: Arc::clone(&settings.prices),
@@ -99,9 +120,9 @@ impl Plan {
                 Duration::from_nanos(u64::try_from(position.not_before.since(now)).unwrap_or(0));
             let stored = store.batch()?;
             if let Some(batch) = stored {
-                if self.is_expired(split::newest_end_ns(&batch), now) {
+                if self.is_expired(split::newest_end_ns(&batch, self.signal), now) {
                     let loss = expired(&batch);
-                    store.finish(&batch, None, &[loss], None, now)?;
+                    store.finish(&[batch], None, &[loss], &[], now)?;
                     continue;
                 }
                 if !at_once && !wait.is_zero() {
@@ -163,20 +184,27 @@ impl Plan {
         usize::try_from(bytes).unwrap_or(usize::MAX).min(self.request_max_bytes)
     }
 
-    /// The request after `seq`, if enough spans for a full one are waiting. It is encoded while the previous one is in
-    /// flight.
+    /// The next requests after `seq`: as many full ones as may be in flight together. They are encoded while the
+    /// previous ones are in flight.
     pub(super) fn ahead(
         &self,
         store: &ExportStore,
         seq: i64,
         position: &Position,
         now: Timestamp,
-    ) -> rusqlite::Result<Option<Built>> {
-        if store.waiting(seq, BATCH_SPANS as u64)? < BATCH_SPANS as u64 {
-            return Ok(None);
+    ) -> rusqlite::Result<Vec<Built>> {
+        let (mut group, mut bytes, mut after) = (Vec::new(), 0, seq);
+        while group.len() < IN_FLIGHT
+            && bytes < IN_FLIGHT_BYTES
+            && store.waiting(after, BATCH_SPANS as u64)? == BATCH_SPANS as u64
+        {
+            let built = self.build(store, after, position, now)?;
+            let Some(batch) = &built.batch else { break };
+            bytes += batch.body.len();
+            after = built.last_seq;
+            group.push(built);
         }
-        let built = self.build(store, seq, position, now)?;
-        Ok(built.batch.is_some().then_some(built))
+        Ok(group)
     }
 
     fn build(
@@ -201,15 +229,13 @@ impl Plan {
                 built.last_seq = seq;
                 return true;
             }
-            let encoded = self.encoding.span(&span, &mut |part| {
-                // If a body is damaged or pruned, the span merely lacks that content.
-                content::extract(part.field, bodies.get(part.hook)?)
-            });
-            if !request.push(&span, encoded, max_bytes) {
+            if let Some(encoded) = self.encode(&span, &mut bodies)
+                && !request.push(&span, &encoded, max_bytes)
+            {
                 return false;
             }
             built.last_seq = seq;
-            request.len() < BATCH_SPANS
+            request.len() < BATCH_SPANS && seq - after < SPANS_READ_MAX
         })?;
         let range = (after + 1, built.last_seq);
         if old > 0 {
@@ -220,11 +246,21 @@ impl Plan {
                 first_seq: range.0,
                 last_seq: range.1,
                 spans: request.len() as u64,
-                body: request.finish().encode_to_vec(),
+                body: request.finish().into(),
                 attempts: 0,
             });
         }
         Ok(built)
+    }
+
+    /// What is sent of a span; `None` if it has no log record.
+    pub(super) fn encode(&self, span: &Span, bodies: &mut Bodies<'_>) -> Option<Vec<u8>> {
+        // If a body is damaged or pruned, the span merely lacks that content.
+        let read = &mut |part: &ContentRef| content::extract(part.field, bodies.get(part.hook)?);
+        match self.signal {
+            Signal::Logs => self.encoding.record(span, read),
+            Signal::Traces | Signal::Metrics => Some(self.encoding.bytes(span, read)),
+        }
     }
 
     /// Limits the number of spans that wait for a failing destination, by dropping the oldest. A request that is
@@ -249,7 +285,7 @@ impl Plan {
                 LossReason::Overflow,
                 "too many spans were waiting",
             );
-            store.finish(&batch, None, &[lost], None, now)?;
+            store.finish(&[batch], None, &[lost], &[], now)?;
         }
         let built = store.position()?.built_seq;
         if built < floor {

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use hookspan_core::content;
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use prost::Message as _;
 use rusqlite::Connection;
+use serde::Serialize;
 
 use super::Settings;
 use super::file::FileError;
 use super::otlp::Request;
 use super::plan::Plan;
 use crate::clock;
-use crate::config::destination::Destination;
+use crate::config::destination::{Destination, Signal};
 use crate::store::bodies::Bodies;
 use crate::store::read;
 use crate::store::whole::{self, SessionRow};
@@ -45,7 +48,11 @@ pub(crate) fn write(
     let now = clock::now();
     let mut preview = Preview::default();
     let mut separator = "";
-    out.write_all(b"{\"resourceSpans\":[")?;
+    let list = match plan.signal {
+        Signal::Logs => "resourceLogs",
+        Signal::Traces | Signal::Metrics => "resourceSpans",
+    };
+    write!(out, "{{\"{list}\":[")?;
     for session in sessions {
         let mut request = Request::new(&plan.encoding);
         let mut bodies = Bodies::new(db);
@@ -54,15 +61,12 @@ pub(crate) fn write(
                 preview.left_out += 1;
                 return Ok(());
             }
-            let encoded = plan
-                .encoding
-                .span(&span, &mut |part| content::extract(part.field, bodies.get(part.hook)?));
-            request.push(&span, encoded, usize::MAX);
+            let Some(encoded) = plan.encode(&span, &mut bodies) else { return Ok(()) };
+            request.push(&span, &encoded, usize::MAX);
             preview.spans += 1;
             Ok(())
         })?;
-        for resource in request.finish().resource_spans {
-            let text = serde_json::to_string(&resource)?;
+        for text in resources(plan.signal, &request.finish())? {
             preview.count_redacted(&text);
             out.write_all(separator.as_bytes())?;
             out.write_all(text.as_bytes())?;
@@ -72,6 +76,19 @@ pub(crate) fn write(
     out.write_all(b"]}\n")?;
     out.flush()?;
     Ok(preview)
+}
+
+/// The resources of a request as documents.
+fn resources(signal: Signal, request: &[u8]) -> Result<Vec<String>, FileError> {
+    fn texts<T: Serialize>(resources: &[T]) -> Result<Vec<String>, FileError> {
+        Ok(resources.iter().map(serde_json::to_string).collect::<Result<_, _>>()?)
+    }
+    match signal {
+        Signal::Logs => texts(&ExportLogsServiceRequest::decode(request)?.resource_logs),
+        Signal::Traces | Signal::Metrics => {
+            texts(&ExportTraceServiceRequest::decode(request)?.resource_spans)
+        }
+    }
 }
 
 /// Writes a preview for the dashboard: what the destination with this name would get of the given session, or of the

@@ -11,11 +11,11 @@ use rustls::pki_types::ServerName;
 use serde::Serialize;
 
 use super::cause::Cause;
-use super::client::{self, CONNECT_TIMEOUT, Client, ClientError};
+use super::client::{self, CONNECT_TIMEOUT, Client};
 use super::outcome::{self, Outcome, Refusal, Trouble};
 use super::sniff;
 use crate::clock;
-use crate::config::destination::{Connection, Destination, Protocol, is_loopback};
+use crate::config::destination::{Connection, Destination, Protocol, Signal, is_loopback};
 
 /// One step on the way to a destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -57,7 +57,7 @@ pub(crate) fn probe(destination: &Destination) -> Vec<Step> {
     if let Some(metrics) = &destination.metrics
         && probe.steps.iter().all(|step| step.ok)
     {
-        let outcome = probe.send(Client::for_metrics, &metrics.connection);
+        let outcome = probe.send(Signal::Metrics, &metrics.connection);
         probe.judge_metrics(outcome);
     }
     probe.steps
@@ -163,13 +163,13 @@ impl Probe<'_> {
     }
 
     fn export(&mut self) {
-        let outcome = self.send(Client::new, &self.destination.connection);
+        let outcome = self.send(self.destination.signal, &self.destination.connection);
         self.judge("export", outcome);
     }
 
     /// Tests an export through a proxy. If the export succeeds, failed steps of the direct connection count as passed.
     fn export_through_proxy(&mut self) {
-        let outcome = self.send(Client::new, &self.destination.connection);
+        let outcome = self.send(self.destination.signal, &self.destination.connection);
         if matches!(outcome, Outcome::Ok | Outcome::Partial { .. }) {
             for step in self.steps.iter_mut().filter(|step| !step.ok) {
                 step.ok = true;
@@ -194,11 +194,7 @@ impl Probe<'_> {
     }
 
     /// Sends an export without content.
-    fn send(
-        &self,
-        client: fn(&Connection) -> Result<Client, ClientError>,
-        connection: &Connection,
-    ) -> Outcome {
+    fn send(&self, signal: Signal, connection: &Connection) -> Outcome {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let failed = |error: &dyn std::fmt::Display| Outcome::Permanent {
             class: Refusal::Config,
@@ -206,7 +202,7 @@ impl Probe<'_> {
         };
         match runtime {
             Ok(runtime) => runtime.block_on(async {
-                match client(connection) {
+                match Client::new(connection, signal) {
                     Ok(client) => client.send(Bytes::new()).await,
                     Err(error) => failed(&error),
                 }

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use hookspan_core::{Timestamp, content};
-use prost::Message as _;
+use bytes::Bytes;
+use hookspan_core::Timestamp;
 
 use super::Settings;
 use super::otlp::Request;
@@ -40,7 +40,7 @@ impl Filling<'_> {
         let request = std::mem::replace(&mut self.request, Request::new(&self.plan.encoding));
         let Some((first_seq, last_seq)) = self.range.take() else { return };
         let spans = request.len() as u64;
-        let body = request.finish().encode_to_vec();
+        let body = Bytes::from(request.finish());
         self.bytes += body.len();
         self.spans += spans;
         self.batches.push(Batch { first_seq, last_seq, spans, body, attempts: 0 });
@@ -82,14 +82,12 @@ pub(crate) fn period(
         if end < from || end > to || !plan.is_sampled(&span.root) {
             return true;
         }
-        let encoded = plan
-            .encoding
-            .span(&span, &mut |part| content::extract(part.field, bodies.get(part.hook)?));
+        let Some(encoded) = plan.encode(&span, &mut bodies) else { return true };
         if filling.request.len() == BATCH_SPANS
-            || !filling.request.push(&span, encoded.clone(), plan.request_max_bytes)
+            || !filling.request.push(&span, &encoded, plan.request_max_bytes)
         {
             filling.close();
-            filling.request.push(&span, encoded, plan.request_max_bytes);
+            filling.request.push(&span, &encoded, plan.request_max_bytes);
         }
         let first = filling.range.map_or(seq, |(first, _)| first);
         filling.range = Some((first, seq));

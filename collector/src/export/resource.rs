@@ -120,6 +120,13 @@ impl ResourceBase {
 }
 
 impl ResourceKey {
+    /// Whether this is the key of `span`.
+    pub(super) fn is_of(&self, span: &Span) -> bool {
+        let folder = span.workspace.as_deref().map(base_name).filter(|name| !name.is_empty());
+        self.version.as_deref() == span.cursor_version.as_deref()
+            && self.project.as_deref() == folder
+    }
+
     pub(super) fn of(span: &Span) -> Self {
         let folder = span.workspace.as_deref().map(|path| base_name(path).to_owned());
         Self {

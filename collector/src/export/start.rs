@@ -123,14 +123,17 @@ impl Start {
     /// The destination's worker, if the destination can be used.
     pub(super) fn begin(&self) -> Result<Begun, OpenError> {
         let mut store = self.store()?;
-        let client = match (&self.destination.unready, Client::new(&self.destination.connection)) {
+        let client = match (
+            &self.destination.unready,
+            Client::new(&self.destination.connection, self.destination.signal),
+        ) {
             (None, Ok(client)) => client,
             (Some(problem), _) => return self.pause(&mut store, problem),
             (None, Err(error)) => return self.pause(&mut store, &error.to_string()),
         };
         Ok(Begun::Ready(Box::new(Worker {
             name: self.destination.name.clone(),
-            client,
+            client: Arc::new(client),
             destination: Arc::clone(&self.destination),
             store: Arc::new(Mutex::new(store)),
             plan: Arc::new(Plan::of(&self.destination, &self.settings)),

@@ -4,15 +4,16 @@
 //! The other profiles keep their bytes, so a destination in use never changes by itself. `docs/attributes.md` has the
 //! complete list.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use hookspan_core::content::Content;
 use hookspan_core::price::{Estimate, Prices};
 use hookspan_core::{SpanKind, Tokens};
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use serde_json::Value as Json;
 
 use super::attribute_list::List;
+use super::value::Val;
 use crate::config::{OpenInference, Profile};
 use crate::prices;
 
@@ -62,14 +63,16 @@ fn finish(content: &mut Content, reason: String) {
     content.text = Json::Array(messages).to_string();
 }
 
-/// The plain text of messages in the conventions' form; any other text unchanged.
-pub(super) fn plain(key: &str, content: &Content) -> Content {
+/// The plain text of messages in the conventions' form; any other text unchanged. Also tells whether it is JSON.
+pub(super) fn plain<'a>(key: &str, content: &'a Content) -> (Cow<'a, str>, bool) {
     let messages = matches!(key, "gen_ai.input.messages" | OUTPUT);
     let parsed = if messages { serde_json::from_str(&content.text).ok() } else { None };
-    let Some(Json::Array(messages)) = parsed else { return content.clone() };
+    let Some(Json::Array(messages)) = parsed else {
+        return (Cow::Borrowed(&content.text), content.json);
+    };
     let parts = messages.iter().filter_map(|message| message["parts"].as_array()).flatten();
     let texts: Vec<&str> = parts.filter_map(|part| part["content"].as_str()).collect();
-    Content { text: texts.join("\n"), json: false }
+    (Cow::Owned(texts.join("\n")), false)
 }
 
 /// Adds the maker's name of the model, and the cost of the tokens.
@@ -78,15 +81,13 @@ pub(super) fn add(list: &mut List<'_>) {
         return;
     }
     nameless_agent(list);
-    let Some(Value::StringValue(label)) = list.find("gen_ai.request.model").cloned() else {
-        return;
-    };
+    let Some(Val::Text(label)) = list.find("gen_ai.request.model").cloned() else { return };
     let tokens = tokens(list);
     if list.span.kind == SpanKind::Response || tokens.is_some() {
         let own = list.encoding.prices.name(&label).or_else(|| MODELS.name(&label));
         // "auto" is not a model: it means that Cursor chooses one.
         if let Some(name) = own.filter(|name| *name != "auto").map(str::to_owned) {
-            list.text("gen_ai.response.model", &name);
+            list.text("gen_ai.response.model", name);
         }
     }
     let Some(tokens) = tokens else { return };
@@ -107,7 +108,7 @@ fn nameless_agent(list: &mut List<'_>) {
         _ => false,
     };
     if is_nameless {
-        list.pairs.retain(|pair| pair.key != KEY);
+        list.pairs.retain(|(key, _)| *key != KEY);
         list.text(KEY, "subagent");
     }
 }
@@ -115,7 +116,7 @@ fn nameless_agent(list: &mut List<'_>) {
 /// The token counts of a span that carries them.
 fn tokens(list: &List<'_>) -> Option<Tokens> {
     let count = |key: &str| match list.find(key) {
-        Some(Value::IntValue(count)) => u64::try_from(*count).ok(),
+        Some(Val::Int(count)) => u64::try_from(*count).ok(),
         _ => None,
     };
     let tokens = Tokens {
@@ -129,22 +130,22 @@ fn tokens(list: &List<'_>) -> Option<Tokens> {
 
 fn cost(list: &mut List<'_>, estimate: Estimate) {
     // The conventions have no key for cost. Backends that show a cost expect dollars.
-    let currency = list.encoding.prices.currency.clone();
-    list.push("hookspan.cost.estimate", Value::DoubleValue(estimate.amount));
-    list.text("hookspan.cost.currency", &currency);
+    let currency = &*list.encoding.prices.currency;
+    list.push("hookspan.cost.estimate", Val::Double(estimate.amount));
+    list.text("hookspan.cost.currency", currency);
     if estimate.unpriced_tokens > 0 {
         let count = i64::try_from(estimate.unpriced_tokens).unwrap_or(i64::MAX);
-        list.push("hookspan.cost.unpriced_tokens", Value::IntValue(count));
+        list.push("hookspan.cost.unpriced_tokens", Val::Int(count));
     }
     if currency != "USD" {
         return;
     }
     if list.encoding.openinference == OpenInference::Full {
-        list.push("llm.cost.total", Value::DoubleValue(estimate.amount));
+        list.push("llm.cost.total", Val::Double(estimate.amount));
     }
     if list.encoding.langfuse {
         let details = serde_json::json!({ "total": estimate.amount }).to_string();
-        list.text("langfuse.observation.cost_details", &details);
+        list.text("langfuse.observation.cost_details", details);
     }
 }
 
@@ -170,10 +171,12 @@ mod tests {
     #[test]
     fn the_text_of_messages_is_what_a_page_shows() {
         let two = r#"[{"role":"user","parts":[{"type":"text","content":"a"},{"type":"text","content":"b"}]}]"#;
-        let text = plain("gen_ai.input.messages", &content(two));
-        assert_eq!((text.text.as_str(), text.json), ("a\nb", false));
+        let two = content(two);
+        let (text, json) = plain("gen_ai.input.messages", &two);
+        assert_eq!((&*text, json), ("a\nb", false));
         let arguments = content(r#"[{"parts":1}]"#);
-        assert_eq!(plain("gen_ai.tool.call.arguments", &arguments), arguments);
+        let (text, json) = plain("gen_ai.tool.call.arguments", &arguments);
+        assert_eq!((&*text, json), (&*arguments.text, true));
     }
 
     #[test]

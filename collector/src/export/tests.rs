@@ -3,6 +3,9 @@
 
 mod conformance;
 mod faults;
+mod flow;
+mod foreign;
+mod logs;
 mod points;
 mod previews;
 mod probes;

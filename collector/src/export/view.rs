@@ -1,14 +1,14 @@
 //! Attributes that particular backends read: OpenInference (Phoenix, Arize) and Langfuse.
 
+use std::borrow::Cow;
+
 use hookspan_core::SpanKind;
 use hookspan_core::content::Content;
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use smol_str::SmolStr;
 
 use super::attribute_list::List;
 use super::hashed::hashed_path;
 use super::strict;
-use super::value::{base_name, value_of};
+use super::value::{Val, base_name};
 use crate::config::destination::{ContentPolicy, PathPolicy};
 use crate::config::{OpenInference, Profile};
 
@@ -16,7 +16,11 @@ const REDACTED: &str = "__REDACTED__";
 
 /// Adds these attributes if the destination is configured to get them. They are computed from the attributes already in
 /// the list.
-pub(super) fn add(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
+pub(super) fn add<'a>(
+    list: &mut List<'a>,
+    contents: &[&'a (&'static str, Content)],
+    budget: usize,
+) {
     whose(list);
     match list.encoding.openinference {
         OpenInference::Off => {}
@@ -40,7 +44,7 @@ pub(super) fn add(list: &mut List<'_>, contents: &[&(&'static str, Content)], bu
 }
 
 /// The input and output that Langfuse's pages show: plain text instead of the conventions' messages.
-fn langfuse_text(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
+fn langfuse_text<'a>(list: &mut List<'a>, contents: &[&'a (&'static str, Content)], budget: usize) {
     if list.encoding.semconv != Profile::Genai141Strict {
         return;
     }
@@ -50,8 +54,8 @@ fn langfuse_text(list: &mut List<'_>, contents: &[&(&'static str, Content)], bud
             "gen_ai.output.messages" | "gen_ai.tool.call.result" => "langfuse.observation.output",
             _ => continue,
         };
-        let content = strict::plain(key, content);
-        list.document(side, &content.text, content.json, budget);
+        let (text, json) = strict::plain(key, content);
+        list.document(side, text, json, budget);
     }
 }
 
@@ -64,36 +68,36 @@ fn whose(list: &mut List<'_>) {
         return;
     }
     if let Some(user) = &encoding.user {
-        list.text("user.id", user);
+        list.text("user.id", user.as_str());
     }
     if list.span.parent.is_some() {
         return;
     }
     let project = project(list);
-    let surface = list.span.text("hookspan.surface").map(str::to_owned);
-    let tags: Vec<_> = surface.into_iter().chain(project.clone()).map(SmolStr::from).collect();
+    let surface = list.span.text("hookspan.surface").map(Cow::Borrowed);
+    let tags: Vec<_> = surface.into_iter().chain(project.clone()).collect();
     let key = if encoding.langfuse { "langfuse.trace.tags" } else { "tag.tags" };
     if !tags.is_empty() {
-        list.push(key, value_of(&hookspan_core::Value::StrList(tags)));
+        list.push(key, Val::Texts(tags));
     }
     if encoding.langfuse
         && let Some(project) = project
     {
         // Without the project, all turns would have the same name in Langfuse.
         let name = format!("{}: {project}", list.span.plain_name);
-        list.text("langfuse.trace.name", &name);
+        list.text("langfuse.trace.name", name);
     }
 }
 
 /// The name of the workspace's folder, in the form that the policy for paths allows.
-fn project(list: &List<'_>) -> Option<String> {
+fn project<'a>(list: &List<'a>) -> Option<Cow<'a, str>> {
     let encoding = list.encoding;
     let name = base_name(list.span.workspace.as_deref()?);
     let name = Some(name).filter(|name| !name.is_empty())?;
     match (encoding.content, encoding.paths) {
         (ContentPolicy::Off, _) | (_, PathPolicy::Off) => None,
-        (_, PathPolicy::Hash) => Some(hashed_path(name)),
-        (_, PathPolicy::Relative | PathPolicy::Full) => Some(name.to_owned()),
+        (_, PathPolicy::Hash) => Some(Cow::Owned(hashed_path(name))),
+        (_, PathPolicy::Relative | PathPolicy::Full) => Some(Cow::Borrowed(name)),
     }
 }
 
@@ -107,25 +111,30 @@ fn kind(list: &mut List<'_>) {
     list.text("openinference.span.kind", word);
 }
 
-fn values(list: &mut List<'_>, contents: &[&(&'static str, Content)], budget: usize) {
+fn values<'a>(list: &mut List<'a>, contents: &[&'a (&'static str, Content)], budget: usize) {
     let strict = list.encoding.semconv == Profile::Genai141Strict;
     let hide = (list.encoding.hide_inputs, list.encoding.hide_outputs);
     for (key, content) in contents {
-        let (side, hidden) = match *key {
-            "gen_ai.input.messages" | "gen_ai.tool.call.arguments" => ("input", hide.0),
-            "gen_ai.output.messages" | "gen_ai.tool.call.result" => ("output", hide.1),
+        let (value, mime_type, hidden) = match *key {
+            "gen_ai.input.messages" | "gen_ai.tool.call.arguments" => {
+                ("input.value", "input.mime_type", hide.0)
+            }
+            "gen_ai.output.messages" | "gen_ai.tool.call.result" => {
+                ("output.value", "output.mime_type", hide.1)
+            }
             _ => continue,
         };
-        let content = if strict { &strict::plain(key, content) } else { content };
-        let (text, json) =
-            if hidden { (REDACTED, false) } else { (content.text.as_str(), content.json) };
-        if strict && list.span.kind == SpanKind::Response && side == "output" {
+        let (text, json) = match (hidden, strict) {
+            (true, _) => (Cow::Borrowed(REDACTED), false),
+            (false, true) => strict::plain(key, content),
+            (false, false) => (Cow::Borrowed(&*content.text), content.json),
+        };
+        if strict && list.span.kind == SpanKind::Response && value == "output.value" {
             list.text("llm.output_messages.0.message.role", "assistant");
-            list.document("llm.output_messages.0.message.content", text, json, budget);
+            list.document("llm.output_messages.0.message.content", text.clone(), json, budget);
         }
-        list.document(&format!("{side}.value"), text, json, budget);
-        let mime = if json { "application/json" } else { "text/plain" };
-        list.text(&format!("{side}.mime_type"), mime);
+        list.document(value, text.clone(), json, budget);
+        list.text(mime_type, if json { "application/json" } else { "text/plain" });
         if *key == "gen_ai.tool.call.arguments" {
             list.document("tool.parameters", text, json, budget);
         }
@@ -156,10 +165,10 @@ fn model(list: &mut List<'_>) {
         }
     }
     let sum = [TOKENS[0].0, TOKENS[1].0].map(|key| match list.find(key) {
-        Some(Value::IntValue(count)) => Some(*count),
+        Some(Val::Int(count)) => Some(*count),
         _ => None,
     });
     if let [Some(input), Some(output)] = sum {
-        list.push("llm.token_count.total", Value::IntValue(input.saturating_add(output)));
+        list.push("llm.token_count.total", Val::Int(input.saturating_add(output)));
     }
 }

@@ -1,9 +1,8 @@
-//! The loop of one destination: decide, send, record. One request is in flight at a time.
+//! The loop of one destination: decide, send, record.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 use tracing::{Instrument as _, debug, info, warn};
 
@@ -11,7 +10,7 @@ use super::cause::Cause;
 use super::client::Client;
 use super::metrics::Metrics;
 use super::outcome::{Outcome, Refusal, Trouble};
-use super::plan::{Built, Plan, Step, loss};
+use super::plan::{Plan, Step, loss};
 use super::sniff;
 use super::split;
 use super::timing::Timing;
@@ -40,7 +39,7 @@ const REQUEST_MIN_BYTES: u64 = 64 * 1_024;
 
 pub(super) struct Worker {
     pub(super) name: String,
-    pub(super) client: Client,
+    pub(super) client: Arc<Client>,
     pub(super) destination: Arc<Destination>,
     pub(super) store: Arc<Mutex<ExportStore>>,
     pub(super) plan: Arc<Plan>,
@@ -70,6 +69,11 @@ impl Isolation {
         }
     }
 
+    /// Notes that requests from `seq` on were accepted.
+    pub(super) const fn accept(&mut self, seq: i64) {
+        self.accepted |= seq <= self.until;
+    }
+
     /// Whether another part of the same batch was accepted.
     const fn proves(&self, batch: &Batch) -> bool {
         self.accepted && batch.last_seq <= self.until
@@ -77,7 +81,7 @@ impl Isolation {
 }
 
 /// Why a wait ended.
-enum Woken {
+pub(super) enum Woken {
     Time,
     Asked,
     Shutdown,
@@ -145,7 +149,24 @@ impl Worker {
     }
 
     async fn send(&mut self, batch: Batch, position: Position, alone: bool) -> Woken {
-        let started = clock::instant();
+        // Building ahead would be wasted work while sending does not work.
+        let sent = if alone && position.attempts == 0 {
+            self.flow(batch, position).await
+        } else {
+            let Some(outcome) = self.attempt(&batch).await else { return Woken::Shutdown };
+            self.settle(&batch, &position, outcome).await.map(|()| Woken::Time)
+        };
+        match sent {
+            Ok(woken) => woken,
+            Err(error) => self.trouble(&error).await,
+        }
+    }
+
+    /// Sends a request once. `None` if the collector stops meanwhile.
+    pub(super) fn attempt(
+        &self,
+        batch: &Batch,
+    ) -> impl Future<Output = Option<Outcome>> + Send + 'static {
         let span = tracing::info_span!(
             "export.request",
             destination = %self.name,
@@ -153,58 +174,40 @@ impl Worker {
             bytes = batch.body.len(),
             attempt = batch.attempts + 1,
         );
-        // Builds the next request while this one is in flight, but only if sending works. Otherwise the work would be
-        // wasted.
-        let ahead = alone && position.attempts == 0;
-        let body = Bytes::from(batch.body.clone());
-        let mut shutdown = self.shutdown.clone();
-        let request = async {
-            tokio::select! {
-                outcome = self.client.send(body) => Some(outcome),
+        let (client, metrics) = (Arc::clone(&self.client), self.metrics.clone());
+        let (destination, mut shutdown) = (Arc::clone(&self.destination), self.shutdown.clone());
+        let (body, spans) = (batch.body.clone(), batch.spans);
+        async move {
+            let started = clock::instant();
+            let outcome = tokio::select! {
+                outcome = client.send(body) => outcome,
                 () = async {
                     stopped(&mut shutdown).await;
                     tokio::time::sleep(SHUTDOWN_GRACE).await;
-                } => None,
-            }
+                } => return None,
+            };
+            metrics.export_request(&destination.name, &outcome, spans, started.elapsed());
+            Some(outcome)
         }
-        .instrument(span);
-        let (outcome, next) = tokio::join!(request, self.ahead(ahead, batch.last_seq, &position));
-        let Some(outcome) = outcome else { return Woken::Shutdown };
-        self.metrics.export_request(&self.name, &outcome, batch.spans, started.elapsed());
-        match self.settle(&batch, &position, outcome, next).await {
-            Ok(()) => Woken::Time,
-            Err(error) => self.trouble(&error).await,
-        }
+        .instrument(span)
     }
 
-    async fn ahead(&self, wanted: bool, seq: i64, position: &Position) -> Option<Built> {
-        if !wanted {
-            return None;
-        }
-        let (plan, position) = (Arc::clone(&self.plan), position.clone());
-        let built =
-            self.in_store(move |store| plan.ahead(store, seq, &position, clock::now())).await;
-        // An error is ignored here. It will occur again, and be reported, when the request is due.
-        built.ok().flatten()
-    }
-
-    async fn settle(
+    pub(super) async fn settle(
         &mut self,
         batch: &Batch,
         position: &Position,
         outcome: Outcome,
-        next: Option<Built>,
     ) -> rusqlite::Result<()> {
         match outcome {
             Outcome::Ok => {
                 debug!(destination = %self.name, spans = batch.spans, "delivered");
-                self.delivered(batch, position, Vec::new(), next).await
+                self.delivered(batch, position, Vec::new()).await
             }
             Outcome::Partial { rejected, message } if rejected < batch.spans => {
                 warn!(destination = %self.name, rejected, message, "delivered in part");
                 let lost = loss(range(batch), rejected, LossReason::Partial, &message);
                 let losses = if rejected > 0 { vec![lost] } else { Vec::new() };
-                self.delivered(batch, position, losses, next).await
+                self.delivered(batch, position, losses).await
             }
             // The receiver stored nothing, so sending the request again makes no duplicates.
             Outcome::Partial { rejected, message } => {
@@ -236,14 +239,13 @@ impl Worker {
         batch: &Batch,
         position: &Position,
         losses: Vec<Loss>,
-        next: Option<Built>,
     ) -> rusqlite::Result<()> {
         let lost: u64 = losses.iter().map(|loss| loss.count).sum();
-        self.finish(batch, Some(batch.spans - lost), losses, next).await?;
+        self.finish(batch, Some(batch.spans - lost), losses).await?;
         if position.state != DestinationState::Ok {
             info!(destination = %self.name, "delivers again");
         }
-        self.isolation.accepted |= batch.last_seq <= self.isolation.until;
+        self.isolation.accept(batch.last_seq);
         Ok(())
     }
 
@@ -285,10 +287,10 @@ impl Worker {
         position: &Position,
         trouble: Trouble,
     ) -> rusqlite::Result<()> {
-        let halves = split::halve(batch);
+        let halves = split::halve(batch, self.destination.signal);
         let max_bytes =
             halves.is_some().then(|| (batch.body.len() as u64 / 2).max(REQUEST_MIN_BYTES));
-        let parts = match (halves, split::shed_content(batch)) {
+        let parts = match (halves, split::shed_content(batch, self.destination.signal)) {
             (Some(halves), _) => halves.to_vec(),
             (None, Some(part)) => vec![part],
             (None, None) => {
@@ -310,7 +312,11 @@ impl Worker {
         can_be_cut: bool,
     ) -> rusqlite::Result<()> {
         let reason = if can_be_cut { LossReason::Rejected } else { LossReason::Partial };
-        let parts = if can_be_cut { split::halve_between_traces(batch) } else { None };
+        let parts = if can_be_cut {
+            split::halve_between_traces(batch, self.destination.signal)
+        } else {
+            None
+        };
         match parts {
             Some(parts) if position.state != DestinationState::Paused => {
                 self.isolation.split(batch);
@@ -340,7 +346,7 @@ impl Worker {
         let (reason_word, detail) = (reason.as_str(), trouble.detail.as_str());
         warn!(destination = %self.name, spans = batch.spans, reason = reason_word, detail, "lost");
         let lost = loss(range(batch), batch.spans, reason, &trouble.detail);
-        self.finish(batch, None, vec![lost], None).await
+        self.finish(batch, None, vec![lost]).await
     }
 
     /// Sets a refused batch aside, so that the next one is tried. Pauses the destination if too many batches are set
@@ -420,18 +426,12 @@ impl Worker {
         batch: &Batch,
         delivered: Option<u64>,
         losses: Vec<Loss>,
-        next: Option<Built>,
     ) -> rusqlite::Result<()> {
         let batch = batch.clone();
-        self.in_store(move |store| {
-            let mut losses = losses;
-            let next = next.and_then(|built| {
-                losses.extend(built.losses);
-                built.batch
-            });
-            store.finish(&batch, delivered, &losses, next.as_ref(), clock::now())
-        })
-        .await
+        let done = move |store: &mut ExportStore| {
+            store.finish(&[batch], delivered, &losses, &[], clock::now()).map(drop)
+        };
+        self.in_store(done).await
     }
 
     /// A server that requires a client certificate just closes the connection. The advice mentions this once it cannot
@@ -450,7 +450,7 @@ impl Worker {
         }
     }
 
-    async fn in_store<T: Send + 'static>(
+    pub(super) async fn in_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut ExportStore) -> T + Send + 'static,
     ) -> T {

@@ -56,6 +56,9 @@ pub(super) struct Args {
     /// Send metrics, too
     #[arg(long)]
     metrics: bool,
+    /// Send prompts and answers as log records, too
+    #[arg(long)]
+    logs: bool,
     /// PEM file of a certificate to trust
     #[arg(long, value_name = "FILE")]
     certificate: Option<String>,
@@ -116,6 +119,7 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
         content,
         backfill,
         metrics,
+        logs,
         certificate,
         ..
     } = args;
@@ -139,6 +143,7 @@ fn form(global: &Global, args: Args, ask: &Ask<'_>) -> anyhow::Result<Destinatio
             .transpose()?,
         certificate,
         metrics: metrics.then_some(true),
+        logs: logs.then_some(true),
         // Existing destinations keep their profile. New destinations get the newest profile.
         semconv: Some(Profile::Genai141Strict.as_str().to_owned()),
         ..DestinationForm::default()

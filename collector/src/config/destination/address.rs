@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Protocol;
+use super::{Connection, Protocol, Signal};
+use crate::config::connection::check_endpoint;
 use crate::config::mistake::{Mistake, Why};
 
 /// Placeholders that stay in a link until the span is known.
@@ -19,9 +20,32 @@ pub(super) fn with_path(endpoint: String, protocol: Protocol, path: &str) -> Str
     }
 }
 
-pub(super) fn authority(url: &str) -> &str {
+pub(in crate::config) fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or(rest).rsplit('@').next().unwrap_or(rest)
+}
+
+/// The URL for another signal than spans: the configured one, or the one beside the URL for spans. `given` has the key
+/// and the configured text.
+pub(in crate::config) fn other_endpoint(
+    signal: Signal,
+    (key, template): (&'static str, Option<&str>),
+    spans: &Connection,
+    values: &BTreeMap<String, String>,
+) -> Result<String, Mistake> {
+    match template {
+        Some(template) => {
+            let endpoint = fill(template, values)
+                .map_err(|Unfilled(placeholder)| Why::EndpointPlaceholder(placeholder).at(key))?;
+            check_endpoint(&endpoint).map_err(|why| why.at(key))?;
+            Ok(with_path(endpoint, spans.protocol, signal.path()))
+        }
+        None if spans.protocol == Protocol::Grpc => Ok(spans.endpoint.clone()),
+        None => match spans.endpoint.strip_suffix(Signal::Traces.path()) {
+            Some(base) => Ok(format!("{base}{}", signal.path())),
+            None => Err(Why::OtherEndpoint.at(key)),
+        },
+    }
 }
 
 /// A placeholder without a value.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::address::{Unfilled, authority, check_link, fill, with_path};
 use super::{
     Backfill, Connection, ContentPolicy, Destination, Environment, PathPolicy, Protocol, Secret,
-    Temporality, is_loopback,
+    Signal, Temporality, is_loopback,
 };
 use crate::config::connection::{
     check_endpoint, parse_duration, parse_gzip, parse_protocol, timeout,
@@ -78,6 +78,10 @@ pub(crate) struct DestinationForm {
     pub metrics_temporality: Option<Temporality>,
     /// `60s`.
     pub metrics_interval: Option<String>,
+    /// Whether prompts and answers are sent as log records, too.
+    pub logs: Option<bool>,
+    /// URL for log records over HTTP. Required only if the endpoint does not end in `/v1/traces`.
+    pub logs_endpoint: Option<String>,
     /// Template of a link to a span.
     pub link: Option<String>,
     /// Values for the placeholders of endpoint and link (`site`, `zone`, `ui`, `team`, `env`, `dataset` ...).
@@ -124,6 +128,7 @@ impl DestinationForm {
         Ok(Destination {
             name: self.name.clone(),
             preset: self.preset,
+            signal: Signal::Traces,
             metrics: self.metrics(env, &connection, &values)?,
             attributes: person::attributes(self.asked(), env, &mut missing)?,
             connection,

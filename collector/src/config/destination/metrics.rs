@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::address::{Unfilled, fill, with_path};
+use super::address::other_endpoint;
 use super::form::DestinationForm;
-use super::{Connection, Environment, Protocol, Temporality};
-use crate::config::connection::{check_endpoint, parse_duration};
+use super::{Connection, Environment, Signal, Temporality};
+use crate::config::connection::parse_duration;
 use crate::config::mistake::{Mistake, Why};
 
 /// Default time between two requests with metrics: the default of OpenTelemetry's specification.
@@ -53,20 +53,8 @@ impl DestinationForm {
                 _ => return Err(Why::Interval(text.to_owned()).at("metrics_interval")),
             },
         };
-        let endpoint = match self.metrics_endpoint.as_deref() {
-            Some(template) => {
-                let endpoint = fill(template, values).map_err(|Unfilled(key)| {
-                    Why::EndpointPlaceholder(key).at("metrics_endpoint")
-                })?;
-                check_endpoint(&endpoint).map_err(|why| why.at("metrics_endpoint"))?;
-                with_path(endpoint, spans.protocol, "/v1/metrics")
-            }
-            None if spans.protocol == Protocol::Grpc => spans.endpoint.clone(),
-            None => match spans.endpoint.strip_suffix("/v1/traces") {
-                Some(base) => format!("{base}/v1/metrics"),
-                None => return Err(Why::MetricsEndpoint.at("metrics_endpoint")),
-            },
-        };
+        let given = ("metrics_endpoint", self.metrics_endpoint.as_deref());
+        let endpoint = other_endpoint(Signal::Metrics, given, spans, values)?;
         let temporality = match self.metrics_temporality {
             Some(temporality) => temporality,
             None => self.preset.temporality().map_or_else(|| temporality_from_env(env), Ok)?,

@@ -24,6 +24,8 @@ use crate::export::outcome::{self, HttpAnswer, Outcome, Refusal, Trouble};
 pub(super) const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 pub(super) const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 
+pub(super) const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+
 /// Bytes before each message: a flag and a length of four bytes.
 const PREFIX_BYTES: usize = 5;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::outcome::Outcome;
-use crate::config::destination::{Connection, Protocol};
+use crate::config::destination::{Connection, Protocol, Signal};
 
 pub(super) use tls::client_config;
 
@@ -35,23 +35,17 @@ pub(super) enum Client {
 pub(super) struct ClientError(pub(super) String);
 
 impl Client {
-    /// A client for `connection`. Must run inside the runtime that will use it.
+    /// A client for `signal`. Must run inside the runtime that will use it. The path of an HTTP endpoint is part of
+    /// `connection`.
     ///
     /// # Errors
     /// A certificate or a key cannot be used.
-    pub(super) fn new(connection: &Connection) -> Result<Self, ClientError> {
-        Self::of(connection, grpc::TRACES)
-    }
-
-    /// A client for metrics. The path of an HTTP endpoint is part of `connection`.
-    ///
-    /// # Errors
-    /// A certificate or a key cannot be used.
-    pub(super) fn for_metrics(connection: &Connection) -> Result<Self, ClientError> {
-        Self::of(connection, grpc::METRICS)
-    }
-
-    fn of(connection: &Connection, method: &'static str) -> Result<Self, ClientError> {
+    pub(super) fn new(connection: &Connection, signal: Signal) -> Result<Self, ClientError> {
+        let method = match signal {
+            Signal::Traces => grpc::TRACES,
+            Signal::Metrics => grpc::METRICS,
+            Signal::Logs => grpc::LOGS,
+        };
         Ok(match connection.protocol {
             Protocol::Http => Self::Http(http::HttpClient::new(connection)?),
             Protocol::Grpc => Self::Grpc(grpc::GrpcClient::new(connection, method)?),

@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
 use serde_json::{Map, Value, json};
 
 use super::{FileError, Selection};
@@ -24,7 +25,7 @@ pub(super) fn write(
         events.push(&json!({"ph": "M", "name": "process_name", "pid": process, "args": name}))?;
         let mut spans = Vec::new();
         super::spans(selection, session, |_, encoded| {
-            spans.push(encoded);
+            spans.push(Span::decode(&*encoded)?);
             Ok(())
         })?;
         // An enclosing span comes before the spans inside it.

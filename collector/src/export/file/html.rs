@@ -10,6 +10,7 @@ use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use opentelemetry_proto::tonic::common::v1::{AnyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
 use super::{FileError, Selection, chrome, policy};
@@ -29,7 +30,7 @@ pub(super) fn write(
     for session in selection.sessions {
         let mut spans = Vec::new();
         super::spans(selection, session, |_, encoded| {
-            spans.push(encoded);
+            spans.push(Span::decode(&*encoded)?);
             Ok(())
         })?;
         out.write_all(

@@ -10,7 +10,7 @@ use std::io::Write;
 
 use hookspan_core::content;
 use hookspan_core::{ContentRef, Span};
-use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message as _;
 use rusqlite::Connection;
 
@@ -43,6 +43,9 @@ pub(crate) enum FileError {
     /// The output.
     #[error("the output cannot be written: {0}")]
     Output(#[from] std::io::Error),
+    /// What was encoded for the output cannot be read back, to be written in another form.
+    #[error("an encoded span cannot be read: {0}")]
+    Encoded(#[from] prost::DecodeError),
     /// The output failed inside a JSON writer.
     #[error("the output cannot be written: {0}")]
     Json(#[from] serde_json::Error),
@@ -90,7 +93,8 @@ fn otlp_json(
     out.write_all(b"{\"resourceSpans\":[")?;
     let mut separator: &[u8] = b"";
     for session in selection.sessions {
-        for resource in request(selection, session)?.finish().resource_spans {
+        let request = request(selection, session)?.finish();
+        for resource in ExportTraceServiceRequest::decode(&*request)?.resource_spans {
             out.write_all(separator)?;
             separator = b",";
             serde_json::to_writer(&mut *out, &resource)?;
@@ -108,7 +112,7 @@ fn otlp_proto(
     done: &mut dyn FnMut(),
 ) -> Result<(), FileError> {
     for session in selection.sessions {
-        out.write_all(&request(selection, session)?.finish().encode_to_vec())?;
+        out.write_all(&request(selection, session)?.finish())?;
         done();
     }
     Ok(())
@@ -117,7 +121,7 @@ fn otlp_proto(
 fn request<'a>(selection: &Selection<'a>, session: &SessionRow) -> Result<Request<'a>, FileError> {
     let mut request = Request::new(selection.encoding);
     spans(selection, session, |span, encoded| {
-        request.push(span, encoded, usize::MAX);
+        request.push(span, &encoded, usize::MAX);
         Ok(())
     })?;
     Ok(request)
@@ -127,12 +131,12 @@ fn request<'a>(selection: &Selection<'a>, session: &SessionRow) -> Result<Reques
 fn spans(
     selection: &Selection<'_>,
     session: &SessionRow,
-    mut each: impl FnMut(&Span, OtlpSpan) -> Result<(), FileError>,
+    mut each: impl FnMut(&Span, Vec<u8>) -> Result<(), FileError>,
 ) -> Result<(), FileError> {
     let mut bodies = Bodies::new(selection.db);
     let mut read = |part: &ContentRef| content::extract(part.field, bodies.get(part.hook)?);
     whole::spans_of(selection.db, &session.root, |span| {
-        let encoded = selection.encoding.span_until(&span, session.last, &mut read);
+        let encoded = selection.encoding.bytes_until(&span, session.last, &mut read);
         each(&span, encoded)
     })
 }

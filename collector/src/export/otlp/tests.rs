@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 
 use hookspan_core::{Class, End, EndReason, ErrorType, SpanId, SpanKind, Timestamp, TraceId};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
+use prost::Message as _;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -94,9 +97,9 @@ fn contents(part: &ContentRef) -> Option<Content> {
 fn request(encoding: &Encoding, spans: &[Span]) -> ExportTraceServiceRequest {
     let mut request = Request::new(encoding);
     for span in spans {
-        assert!(request.push(span, encoding.span(span, &mut contents), usize::MAX));
+        assert!(request.push(span, &encoding.bytes(span, &mut contents), usize::MAX));
     }
-    request.finish()
+    ExportTraceServiceRequest::decode(&*request.finish()).unwrap()
 }
 
 /// Attributes as `key=value` lines.
@@ -123,7 +126,15 @@ fn lacks(span: &OtlpSpan, key: &str) {
 }
 
 fn encoded(encoding: &Encoding, span: &Span) -> OtlpSpan {
-    encoding.span(span, &mut contents)
+    message(&encoding.bytes(span, &mut contents))
+}
+
+/// The span in `bytes`, which are exactly what the generated types write.
+#[track_caller]
+fn message(bytes: &[u8]) -> OtlpSpan {
+    let span = OtlpSpan::decode(bytes).unwrap();
+    assert_eq!(span.encode_to_vec(), bytes);
+    span
 }
 
 #[test]

@@ -137,8 +137,15 @@ fn json_response(body: &[u8]) -> Option<ExportTraceServiceResponse> {
             let part = map.get("partialSuccess").or_else(|| map.get("partial_success"));
             let partial_success = part.and_then(Value::as_object).map(|part| {
                 let get = |camel: &str, snake: &str| part.get(camel).or_else(|| part.get(snake));
+                // The binary answers of the signals have the same form; in JSON the count has a name of its own.
+                let rejected = [
+                    ("rejectedSpans", "rejected_spans"),
+                    ("rejectedDataPoints", "rejected_data_points"),
+                    ("rejectedLogRecords", "rejected_log_records"),
+                ];
+                let rejected = rejected.into_iter().find_map(|(camel, snake)| get(camel, snake));
                 ExportTracePartialSuccess {
-                    rejected_spans: integer(get("rejectedSpans", "rejected_spans")),
+                    rejected_spans: integer(rejected),
                     error_message: get("errorMessage", "error_message")
                         .and_then(Value::as_str)
                         .unwrap_or_default()

@@ -48,6 +48,25 @@ pub(crate) enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Whether the server has stored some of the `spans` in the request.
+    pub(super) const fn took_some_of(&self, spans: u64) -> bool {
+        match self {
+            Self::Ok => true,
+            Self::Partial { rejected, .. } => *rejected < spans,
+            Self::Retry { .. } | Self::Permanent { .. } => false,
+        }
+    }
+
+    /// Minimum delay, if the server gave one.
+    pub(super) const fn delay(&self) -> Option<Duration> {
+        match self {
+            Self::Retry { after, .. } => *after,
+            Self::Ok | Self::Partial { .. } | Self::Permanent { .. } => None,
+        }
+    }
+}
+
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble {

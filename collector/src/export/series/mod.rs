@@ -29,3 +29,9 @@ pub(super) fn sample<'a>(
     let own = request::Own::default();
     request::request(encoding.machine("i"), &series, &own, &own, period).0
 }
+
+/// Name, unit and attribute of hookspan's own metrics, for the checks of dashboards.
+#[cfg(test)]
+pub(super) fn own() -> impl Iterator<Item = (&'static str, &'static str, Option<&'static str>)> {
+    request::OWN.into_iter().map(|(name, unit, _, attribute)| (name, unit, attribute))
+}

@@ -14,7 +14,7 @@ use tracing::{debug, info, warn};
 use super::fold::{Rules, Series};
 use super::request::{self, Own, Period};
 use crate::clock;
-use crate::config::destination::{Destination, MetricsExport, Temporality};
+use crate::config::destination::{Destination, MetricsExport, Signal, Temporality};
 use crate::export::Settings;
 use crate::export::client::Client;
 use crate::export::outcome::{Outcome, Refusal, Trouble};
@@ -52,7 +52,7 @@ pub(in crate::export) async fn spawn(
 ) {
     let Some(metrics) = destination.metrics.clone() else { return };
     // The worker that sends spans reports why the destination cannot be used.
-    let Ok(client) = Client::for_metrics(&metrics.connection) else { return };
+    let Ok(client) = Client::new(&metrics.connection, Signal::Metrics) else { return };
     let store = loop {
         let (path, name, identity) =
             (database.clone(), destination.name.clone(), destination.identity());

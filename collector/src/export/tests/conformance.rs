@@ -14,6 +14,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
     ExponentialHistogramDataPoint, Metric, metric::Data,
 };
 use opentelemetry_proto::tonic::trace::v1::Span as OtlpSpan;
+use prost::Message as _;
 use serde_json::Value as Json;
 
 use crate::config::destination::ContentPolicy;
@@ -24,7 +25,7 @@ use crate::export::series;
 use crate::redaction::Redaction;
 
 /// The project's folder. If tests run as a user who cannot read the checkout, an environment variable names a copy.
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     let checkout = || Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned();
     std::env::var_os("HOOKSPAN_E2E_PROJECT").map_or_else(checkout, PathBuf::from)
 }
@@ -34,7 +35,7 @@ fn schema() -> Json {
 }
 
 /// The streams with the hooks of each.
-fn streams() -> Vec<(String, Vec<Hook>)> {
+pub(super) fn streams() -> Vec<(String, Vec<Hook>)> {
     let folder = root().join("collector/core/tests/streams");
     let mut streams: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -67,7 +68,7 @@ fn hook(seq: u64, line: &str) -> Hook {
 }
 
 /// The spans of a stream, a day after its last hook.
-fn fold(hooks: &[Hook]) -> Vec<Span> {
+pub(super) fn fold(hooks: &[Hook]) -> Vec<Span> {
     let mut sessions = Sessions::new(Config::default());
     let mut reader = Reader::default();
     let mut spans: BTreeMap<SpanId, Span> = BTreeMap::new();
@@ -87,7 +88,7 @@ fn fold(hooks: &[Hook]) -> Vec<Span> {
     spans.into_values().collect()
 }
 
-fn encoding(profile: Profile, content: ContentPolicy) -> Encoding {
+pub(super) fn encoding(profile: Profile, content: ContentPolicy) -> Encoding {
     let env = Environment::of(&[("HOME", "/home/me")], "/");
     let resource = ResourceBase::from_env(&env, Some("laptop".to_owned())).unwrap();
     Encoding {
@@ -98,13 +99,16 @@ fn encoding(profile: Profile, content: ContentPolicy) -> Encoding {
 }
 
 /// Every span of every stream as `encoding` writes it, with the name of its stream.
-fn exported(encoding: &Encoding) -> Vec<(String, OtlpSpan)> {
+pub(super) fn exported(encoding: &Encoding) -> Vec<(String, OtlpSpan)> {
     let mut all = Vec::new();
     for (name, hooks) in streams() {
         for span in fold(&hooks) {
             let read = |hook: u64| Some(&hooks.get(usize::try_from(hook).ok()? - 1)?.body);
-            let encoded = encoding
-                .span(&span, &mut |part| content::extract(part.field, read(part.hook)?.as_slice()));
+            let bytes = encoding.bytes(&span, &mut |part| {
+                content::extract(part.field, read(part.hook)?.as_slice())
+            });
+            let encoded = OtlpSpan::decode(&*bytes).unwrap();
+            assert_eq!(encoded.encode_to_vec(), bytes, "{name}: as the generated types write it");
             all.push((name.clone(), encoded));
         }
     }

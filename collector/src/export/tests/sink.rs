@@ -20,6 +20,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use prost::Message as _;
 
+use crate::config::destination::Signal;
+
 /// What the sink says to a request.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
@@ -71,6 +73,7 @@ struct Inner {
     next: Mutex<VecDeque<Answer>>,
     /// Answers to requests with metrics, in this order. After them, every request is accepted.
     next_metrics: Mutex<VecDeque<Answer>>,
+    next_logs: Mutex<VecDeque<Answer>>,
     rule: Box<Rule>,
     seen: Mutex<Vec<Seen>>,
 }
@@ -84,7 +87,7 @@ pub(super) struct Seen {
     pub(super) answer: Answer,
     pub(super) key: Option<String>,
     pub(super) gzip: bool,
-    pub(super) is_metrics: bool,
+    pub(super) signal: Signal,
 }
 
 impl Sink {
@@ -105,6 +108,20 @@ impl Sink {
         Self { port, inner }
     }
 
+    /// A sink at `port` (0: any) that says yes until the sender is used. Then it takes leave of open connections
+    /// (GOAWAY over HTTP/2) and stops listening.
+    pub(super) async fn stoppable(port: u16) -> (Self, tokio::sync::oneshot::Sender<()>) {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (inner, router) = Self::router(&[], |_| Answer::Ok);
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let leave = async { drop(stopped.await) };
+        tokio::spawn(
+            async move { axum::serve(listener, router).with_graceful_shutdown(leave).await },
+        );
+        (Self { port, inner }, stop)
+    }
+
     /// A sink behind TLS that accepts everything.
     pub(super) async fn behind(tls: impl Listener<Addr = SocketAddr>) -> Self {
         let port = tls.local_addr().unwrap().port();
@@ -120,6 +137,7 @@ impl Sink {
         let inner = Arc::new(Inner {
             next: Mutex::new(answers.iter().cloned().collect()),
             next_metrics: Mutex::default(),
+            next_logs: Mutex::default(),
             rule: Box::new(rule),
             seen: Mutex::new(Vec::new()),
         });
@@ -128,6 +146,8 @@ impl Sink {
             .route("/opentelemetry.proto.collector.trace.v1.TraceService/Export", post(answer))
             .route("/v1/metrics", post(answer))
             .route("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", post(answer))
+            .route("/v1/logs", post(answer))
+            .route("/opentelemetry.proto.collector.logs.v1.LogsService/Export", post(answer))
             .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(Arc::clone(&inner));
         (inner, router)
@@ -135,16 +155,28 @@ impl Sink {
 
     /// Requests with spans.
     pub(super) fn seen(&self) -> Vec<Seen> {
-        let mut all = self.inner.seen.lock().unwrap().clone();
-        all.retain(|seen| !seen.is_metrics);
-        all
+        self.seen_of(Signal::Traces)
     }
 
     /// Requests with metrics.
     pub(in crate::export) fn metrics(&self) -> Vec<Seen> {
+        self.seen_of(Signal::Metrics)
+    }
+
+    /// Requests of log records.
+    pub(super) fn logs(&self) -> Vec<Seen> {
+        self.seen_of(Signal::Logs)
+    }
+
+    fn seen_of(&self, signal: Signal) -> Vec<Seen> {
         let mut all = self.inner.seen.lock().unwrap().clone();
-        all.retain(|seen| seen.is_metrics);
+        all.retain(|seen| seen.signal == signal);
         all
+    }
+
+    /// Answers the next requests of log records so.
+    pub(super) fn answer_logs(&self, answers: &[Answer]) {
+        self.inner.next_logs.lock().unwrap().extend(answers.iter().cloned());
     }
 
     /// Sets the answers to the next requests with metrics.
@@ -177,7 +209,11 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let is_metrics = uri.path().contains("etrics");
+    let signal = match uri.path() {
+        path if path.contains("etrics") => Signal::Metrics,
+        path if path.contains("ogs") => Signal::Logs,
+        _ => Signal::Traces,
+    };
     let is_grpc = headers["content-type"] == "application/grpc";
     assert!(is_grpc || headers["content-type"] == "application/x-protobuf", "{headers:?}");
     let key = headers.get("x-key").map(|value| value.to_str().unwrap().to_owned());
@@ -191,13 +227,13 @@ async fn answer(
         (false, true) => unpacked(&body),
         (false, false) => body.to_vec(),
     };
-    let answer = if is_metrics {
-        inner.next_metrics.lock().unwrap().pop_front().unwrap_or(Answer::Ok)
-    } else {
-        let planned = inner.next.lock().unwrap().pop_front();
-        planned.unwrap_or_else(|| (inner.rule)(&decode(&body)))
+    let next = |queue: &Mutex<VecDeque<Answer>>| queue.lock().unwrap().pop_front();
+    let answer = match signal {
+        Signal::Metrics => next(&inner.next_metrics).unwrap_or(Answer::Ok),
+        Signal::Logs => next(&inner.next_logs).unwrap_or(Answer::Ok),
+        Signal::Traces => next(&inner.next).unwrap_or_else(|| (inner.rule)(&decode(&body))),
     };
-    let seen = Seen { at: Instant::now(), body, answer: answer.clone(), key, gzip, is_metrics };
+    let seen = Seen { at: Instant::now(), body, answer: answer.clone(), key, gzip, signal };
     inner.seen.lock().unwrap().push(seen);
     match answer {
         Answer::Ok => success(is_grpc, gzip, 0),

@@ -87,7 +87,7 @@ pub(crate) fn remove(path: &Path, destination: &str) -> Result<bool, OpenError> 
         let tx = db.unchecked_transaction()?;
         let mut changed = 0;
         for table in ["export_position", "export_batch", "export_loss", "export_points"] {
-            let sql = format!("DELETE FROM {table} WHERE destination = ?1");
+            let sql = format!("DELETE FROM {table} WHERE destination IN (?1, ?1 || ':logs')");
             changed += tx.execute(&sql, [destination])?;
         }
         tx.commit()?;

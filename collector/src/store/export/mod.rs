@@ -160,7 +160,7 @@ impl ExportStore {
                     first_seq: row.get(0)?,
                     last_seq: row.get(1)?,
                     spans: rows::count(row, 2)?,
-                    body: row.get(3)?,
+                    body: row.get::<_, Vec<u8>>(3)?.into(),
                     attempts: row.get(4)?,
                 })
             })
@@ -197,7 +197,7 @@ impl ExportStore {
         let sql = format!(
             "SELECT {}, q.seq FROM settled q CROSS JOIN {}
              WHERE q.seq > ?1 AND s.row = q.span ORDER BY q.seq",
-            rows::SPAN_COLUMNS,
+            rows::SETTLED_SPAN_COLUMNS,
             rows::SPAN_TABLES
         );
         let mut statement = self.db.prepare_cached(&sql)?;
@@ -316,26 +316,30 @@ impl ExportStore {
         })
     }
 
-    /// Removes a finished batch. `delivered` of its spans arrived (`None`: the batch was given up), and `losses` did
-    /// not. An accepted request clears the destination's problems and decides about batches that were set aside. After
-    /// a pause, all of them are sent again. Otherwise, batches that cannot be split are lost, and the others are sent
-    /// again. `next` is stored in the same transaction, which saves one sync.
+    /// Removes finished batches. `delivered` of their spans arrived (`None`: they were given up), and `losses` did
+    /// not. An accepted request clears the destination's problems and decides about batches that were set aside.
+    /// After a pause, all of them are sent again. Otherwise, batches that cannot be split are lost, and the others
+    /// are sent again. `next` is stored in the same transaction, which saves a sync. Returns whether `next` was
+    /// stored.
     ///
     /// # Errors
     /// Returns SQLite's error. Nothing is stored then.
     pub(crate) fn finish(
         &mut self,
-        batch: &Batch,
+        done: &[Batch],
         delivered: Option<u64>,
         losses: &[Loss],
-        next: Option<&Batch>,
+        next: &[Batch],
         at: Timestamp,
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<bool> {
         let (destination, connection) = (self.destination.clone(), self.connection.clone());
         self.write(|tx| {
-            // If a deletion has removed the batch in the meantime, the batch is built again. So the position does not
+            // If a deletion has removed a batch in the meantime, the batch is built again. So the position does not
             // move past it.
-            let was_stored = delete(tx, &destination, batch.first_seq)?;
+            let mut were_stored = true;
+            for batch in done {
+                were_stored &= delete(tx, &destination, batch.first_seq)?;
+            }
             if let Some(delivered) = delivered {
                 decide_held(tx, &destination, &connection, at)?;
                 tx.prepare_cached(
@@ -346,22 +350,22 @@ impl ExportStore {
                 )?
                 .execute(params![destination, at.0, signed(delivered), connection])?;
             }
-            if was_stored {
-                if let Some(next) = next {
-                    insert(tx, &destination, next)?;
+            if were_stored {
+                next.iter().try_for_each(|next| insert(tx, &destination, next))?;
+                if let Some(last) = next.last().or(done.last()) {
+                    advance(tx, &destination, last.last_seq)?;
                 }
-                let built = next.map_or(batch.last_seq, |next| next.last_seq);
-                advance(tx, &destination, built)?;
             }
             // An answer about a deleted session is not stored, because it may quote the session.
             let told: Vec<Loss>;
-            let losses = if was_stored {
+            let losses = if were_stored {
                 losses
             } else {
                 told = losses.iter().map(Loss::untold).collect();
                 told.as_slice()
             };
-            losses::count(tx, &destination, losses, at)
+            losses::count(tx, &destination, losses, at)?;
+            Ok(were_stored)
         })
     }
 
@@ -480,7 +484,7 @@ fn insert(tx: &Transaction<'_>, destination: &str, batch: &Batch) -> rusqlite::R
         batch.first_seq,
         batch.last_seq,
         signed(batch.spans),
-        batch.body,
+        &*batch.body,
         batch.attempts
     ])?;
     Ok(())

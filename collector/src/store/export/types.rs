@@ -1,5 +1,6 @@
 //! The content of the export tables, as values.
 
+use bytes::Bytes;
 use hookspan_core::Timestamp;
 
 /// A destination's position in the queue: a row of `export_position`.
@@ -65,8 +66,8 @@ pub(crate) struct Batch {
     pub last_seq: i64,
     /// Number of spans in the request.
     pub spans: u64,
-    /// An `ExportTraceServiceRequest`.
-    pub body: Vec<u8>,
+    /// An `ExportTraceServiceRequest`. Copies of a batch share it.
+    pub body: Bytes,
     /// Attempts so far.
     pub attempts: u32,
 }

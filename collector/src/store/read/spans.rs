@@ -4,7 +4,7 @@ use hookspan_core::{Span, SpanId, TraceId};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{name, sql_limit};
-use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES, count};
+use crate::store::rows::{self, SETTLED_SPAN_COLUMNS, SPAN_COLUMNS, SPAN_TABLES, count};
 
 /// Maximum number of changed spans that the search index reads at a time. It finds the others when they settle.
 const CHANGED_MAX: u32 = 20_000;
@@ -145,7 +145,7 @@ pub(crate) fn settled_after(
     limit: usize,
 ) -> rusqlite::Result<Vec<(i64, Span)>> {
     let sql = format!(
-        "SELECT {SPAN_COLUMNS}, q.seq FROM settled q CROSS JOIN {SPAN_TABLES}
+        "SELECT {SETTLED_SPAN_COLUMNS}, q.seq FROM settled q CROSS JOIN {SPAN_TABLES}
          WHERE q.seq > ?1 AND s.row = q.span ORDER BY q.seq LIMIT ?2"
     );
     db.prepare_cached(&sql)?

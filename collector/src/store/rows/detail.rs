@@ -5,9 +5,12 @@
 //! fraction, doubles always have one, so each is read back with its type.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
+
+use foldhash::fast::RandomState;
 
 use hookspan_core::content::Field;
 use hookspan_core::{
@@ -213,7 +216,7 @@ impl<'de> Deserialize<'de> for ReadAttribute {
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ReadAttribute, A::Error> {
                 let missing = |index| de::Error::invalid_length(index, &self);
-                let key: String = list.next_element()?.ok_or_else(|| missing(0))?;
+                let key: ReadKey = list.next_element()?.ok_or_else(|| missing(0))?;
                 let value: ReadValue = list.next_element()?.ok_or_else(|| missing(1))?;
                 let class = match list.next_element::<&str>()? {
                     None => Class::Plain,
@@ -223,10 +226,28 @@ impl<'de> Deserialize<'de> for ReadAttribute {
                         return Err(de::Error::unknown_variant(other, &["detail", "path"]));
                     }
                 };
-                Ok(ReadAttribute(Attribute { key: Cow::Owned(key), value: value.0, class }))
+                Ok(ReadAttribute(Attribute { key: key.0, value: value.0, class }))
             }
         }
         input.deserialize_seq(Parts)
+    }
+}
+
+struct ReadKey(Cow<'static, str>);
+
+impl<'de> Deserialize<'de> for ReadKey {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = ReadKey;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of an attribute")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<ReadKey, E> {
+                Ok(ReadKey(key(text)))
+            }
+        }
+        input.deserialize_str(Text)
     }
 }
 
@@ -277,9 +298,33 @@ impl<'de> Deserialize<'de> for ReadValue {
 /// The core uses few different `&'static str` words. Each is kept once for the life of the process. A database that
 /// contains more different words than hookspan writes is forged, and gives an error instead of using memory.
 fn intern(word: &str) -> Option<&'static str> {
-    const MOST: usize = 256;
     static WORDS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
-    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    keep(&WORDS, word)
+}
+
+/// The name of an attribute. Each name that hookspan writes is kept once for the life of the process, because an
+/// export reads 25 names per span. Names of a forged database beyond that number stay texts of their own.
+fn key(word: &str) -> Cow<'static, str> {
+    static KEYS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+    thread_local! {
+        static KNOWN: RefCell<HashSet<&'static str, RandomState>> = RefCell::default();
+    }
+    KNOWN.with_borrow_mut(|known| match known.get(word) {
+        Some(known) => Cow::Borrowed(*known),
+        None => match keep(&KEYS, word) {
+            Some(kept) => {
+                known.insert(kept);
+                Cow::Borrowed(kept)
+            }
+            None => Cow::Owned(word.to_owned()),
+        },
+    })
+}
+
+/// The copy of `word` in `words`, which holds a limited number of short words.
+fn keep(words: &Mutex<Vec<&'static str>>, word: &str) -> Option<&'static str> {
+    const MOST: usize = 256;
+    let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = words.iter().find(|known| **known == word) {
         return Some(known);
     }
@@ -350,6 +395,17 @@ mod tests {
             assert!(decode(text).is_err(), "{text}");
         }
         assert!(decode("{}").is_ok());
+    }
+
+    #[test]
+    fn names_of_a_forged_database_are_read_and_take_no_lasting_memory() {
+        for number in 0..2_000 {
+            let text = format!(r#"{{"attributes":[["forged.{number}\\u0021",1]]}}"#);
+            let detail = decode(&text).unwrap();
+            assert_eq!(detail.attributes[0].key, format!("forged.{number}!"));
+        }
+        let detail = decode(r#"{"attributes":[["forged.last",1]]}"#).unwrap();
+        assert!(matches!(detail.attributes[0].key, Cow::Owned(_)));
     }
 
     #[test]

@@ -20,11 +20,25 @@ use hookspan_view::line::flag::{ASKS_PERSON, UNKNOWN_LENGTH};
 use rusqlite::Row;
 use rusqlite::types::Type;
 
+/// The columns of [`span`], with an expression that tells whether the span is settled.
+macro_rules! span_columns {
+    ($is_settled:literal) => {
+        concat!(
+            "s.row, s.id, s.trace, s.parent, s.kind, s.name, s.plain_name, \
+             root.text, own.text, s.generation, s.workspace, s.cursor_version, s.start_ns, s.end_ns, \
+             s.end_reason, s.error_type, s.error_message, s.detail, ",
+            $is_settled
+        )
+    };
+}
+
 /// Columns that [`span`] reads, from [`SPAN_TABLES`].
-pub(crate) const SPAN_COLUMNS: &str = "s.row, s.id, s.trace, s.parent, s.kind, s.name, s.plain_name, \
-     root.text, own.text, s.generation, s.workspace, s.cursor_version, s.start_ns, s.end_ns, \
-     s.end_reason, s.error_type, s.error_message, s.detail, \
-     NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)";
+pub(crate) const SPAN_COLUMNS: &str = span_columns!(
+    "NOT EXISTS (SELECT 1 FROM unsettled u WHERE u.root = s.root AND u.span = s.row)"
+);
+
+/// The same for spans that are known to be settled.
+pub(crate) const SETTLED_SPAN_COLUMNS: &str = span_columns!("1");
 
 /// Where [`SPAN_COLUMNS`] come from.
 pub(crate) const SPAN_TABLES: &str =

@@ -34,7 +34,7 @@ fn a_span_of_any_size_fits_and_its_json_stays_json() {
             _ => Content { text, json: false },
         })
     };
-    let span = encoding(ContentPolicy::Full).span(&tool(), &mut |part| huge(part));
+    let span = message(&encoding(ContentPolicy::Full).bytes(&tool(), &mut |part| huge(part)));
     assert!(span.encoded_len() <= SPAN_MAX_BYTES, "{}", span.encoded_len());
     has(&span, "hookspan.truncated=2");
     let arguments = lines(&span)
@@ -67,11 +67,11 @@ fn attributes_events_and_links_have_their_limits() {
 fn a_request_stops_before_its_limit_but_takes_one_span_of_any_size() {
     let encoding = encoding(ContentPolicy::Full);
     let mut request = Request::new(&encoding);
-    let size = encoded(&encoding, &tool()).encoded_len();
-    assert!(request.push(&tool(), encoded(&encoding, &tool()), 1));
-    let limit = 1_024 + 2 * (size + 6);
-    assert!(request.push(&tool(), encoded(&encoding, &tool()), limit));
-    assert!(!request.push(&tool(), encoded(&encoding, &tool()), limit));
+    let bytes = encoding.bytes(&tool(), &mut contents);
+    assert!(request.push(&tool(), &bytes, 1));
+    let limit = 1_024 + 2 * (bytes.len() + 6);
+    assert!(request.push(&tool(), &bytes, limit));
+    assert!(!request.push(&tool(), &bytes, limit));
     assert_eq!(request.len(), 2);
-    assert!(request.finish().encoded_len() <= limit);
+    assert!(request.finish().len() <= limit);
 }

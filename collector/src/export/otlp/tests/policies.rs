@@ -49,10 +49,11 @@ fn off_calls_every_mcp_tool_mcp() {
 #[test]
 fn metadata_reads_no_content() {
     let mut reads = 0;
-    let span = encoding(ContentPolicy::Metadata).span(&tool(), &mut |_| {
+    let span = encoding(ContentPolicy::Metadata).bytes(&tool(), &mut |_| {
         reads += 1;
         None
     });
+    let span = message(&span);
     assert_eq!(reads, 0);
     lacks(&span, "gen_ai.tool.call.result");
     has(&span, "process.executable.name=cargo");
@@ -114,12 +115,12 @@ fn no_string_of_a_span_lets_a_secret_out_at_any_policy() {
         // The content is cut within the secret.
         let long = format!("{}{SECRET}", "y ".repeat(16 * 1_024 - 6));
         let mut read = |_: &ContentRef| Some(Content { text: long.clone(), json: false });
-        request.push(&span, encoding.span(&span, &mut read), usize::MAX);
-        let bytes = request.finish().encode_to_vec();
+        request.push(&span, &encoding.bytes(&span, &mut read), usize::MAX);
+        let bytes = request.finish();
         assert!(!holds(&bytes, &SECRET[..10]), "{content:?}");
         assert!(holds(&bytes, "[redacted:github-token:"), "{content:?}");
         let open = Encoding { redaction: None, ..encoding.clone() };
-        let bytes = open.span(&span, &mut |_: &ContentRef| None).encode_to_vec();
+        let bytes = open.bytes(&span, &mut |_: &ContentRef| None);
         assert!(holds(&bytes, SECRET), "{content:?}: the secrets are not planted");
     }
 }
