@@ -63,15 +63,23 @@ fn check(global: &Global) -> anyhow::Result<()> {
         let words = format!("destination {name:?} stays paused: {problem}");
         return Err(crate::config::Misuse(words).into());
     }
-    output::print(&match &global.config_file {
+    let mut out = match &global.config_file {
         Some(path) if path.exists() => format!("{}: ok\n", path.display()),
         Some(path) => format!("{}: not found; using defaults\n", path.display()),
         None => "no configuration file: there is no home folder\n".to_owned(),
-    })
+    };
+    if let Some(policy) = &config.policy {
+        out += &format!("{}: in force: {}\n", policy.file().display(), policy.words().join("; "));
+    }
+    for one in all.iter().filter(|one| !one.by_policy.is_empty()) {
+        out += &format!("  {}: by policy, {}\n", one.name, one.by_policy.join(", "));
+    }
+    output::print(&out)
 }
 
 fn show(global: &Global, json: bool) -> anyhow::Result<()> {
-    let table = global.config()?.to_toml();
+    let config = global.config()?;
+    let table = config.to_toml();
     if json {
         return output::print_json(&table);
     }
@@ -80,9 +88,12 @@ fn show(global: &Global, json: bool) -> anyhow::Result<()> {
         Some(path) => format!("{} (not there)", path.display()),
         None => "none".to_owned(),
     };
+    let policy = config.policy.as_ref().map_or_else(String::new, |policy| {
+        format!("# policy: {}: {}\n", policy.file().display(), policy.words().join("; "))
+    });
     let text = toml::to_string(&table)?;
     output::print(&format!(
-        "# file: {file}\n# state directory: {}\n\n{text}",
+        "# file: {file}\n{policy}# state directory: {}\n\n{text}",
         global.state.root().display()
     ))
 }

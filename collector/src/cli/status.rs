@@ -67,6 +67,9 @@ fn describe(status: &Status, paint: Paint) -> String {
     if status.destinations.is_empty() {
         lines.add("destination", "none: nothing leaves this computer");
     }
+    if !status.policy.is_empty() {
+        lines.add("policy", &status.policy.join("; "));
+    }
     lines.text
 }
 
@@ -204,6 +207,10 @@ fn described(destination: &Destination, paint: Paint) -> String {
         "{} {state}, {} waiting, {} delivered, {lost} lost",
         destination.name, destination.pending, destination.delivered
     );
+    if !destination.by_policy.is_empty() {
+        let words = destination.by_policy.join(", ");
+        out += &format!("\n{:13}by policy, {}", "", text::visible(&words, 300));
+    }
     let failure = [&destination.last_error, &destination.advice];
     let failure = failure.into_iter().filter(|_| destination.state != "ok");
     let loss = std::iter::once(&destination.last_loss).filter(|_| lost > 0);

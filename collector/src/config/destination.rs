@@ -69,6 +69,8 @@ pub(crate) struct Destination {
     /// Why the destination cannot be used now: a variable is not set, or a file cannot be read. It is then paused, and
     /// the other destinations run.
     pub unready: Option<String>,
+    /// What the policy of this machine changed in the settings.
+    pub by_policy: Vec<String>,
 }
 
 /// Which content may be sent to a destination.
@@ -255,12 +257,16 @@ pub(crate) fn all(
             problem.insert_str(0, &at.of(problem));
         }
         let logs = form.logs(&destination, env).map_err(|mistake| failed(mistake.to_string()))?;
-        all.push(destination);
-        all.extend(logs);
+        let may_log = config.policy.as_ref().is_none_or(|policy| policy.allows_logs());
+        for mut one in std::iter::once(destination).chain(logs.filter(|_| may_log)) {
+            config.policy.iter().for_each(|policy| policy.limit(&mut one));
+            all.push(one);
+        }
     }
-    if let Some(destination) = from_env(env, config.semconv)?
+    if let Some(mut destination) = from_env(env, config.semconv)?
         && all.iter().all(|other| other.name != destination.name)
     {
+        config.policy.iter().for_each(|policy| policy.limit(&mut destination));
         all.push(destination);
     }
     Ok(all)

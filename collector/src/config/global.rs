@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::policy::Policy;
 use super::{Config, Environment, paths};
 use crate::dirs::StateDir;
 
@@ -21,6 +22,8 @@ pub(crate) struct Global {
     pub config_file: Option<PathBuf>,
     /// Whether `--config` names the file. If it does, the file must exist.
     pub config_required: bool,
+    /// Where the policy of this machine lies, if it has one. `None` for invented data, which never leaves.
+    pub policy_file: Option<PathBuf>,
 }
 
 impl Global {
@@ -44,6 +47,7 @@ impl Global {
             state,
             config_file: config.or_else(|| paths::default_config_file(&env)),
             config_required,
+            policy_file: Some(paths::policy_file()),
             env,
         })
     }
@@ -64,11 +68,18 @@ impl Global {
         format!("hookspan --dir {dir} {words}")
     }
 
-    /// Loads the configuration: defaults, file, environment.
+    /// Loads the configuration: defaults, file, environment, and the limits of this machine's policy.
     ///
-    /// # Errors The file cannot be read or is not valid. The message names file, line and column.
+    /// # Errors
+    /// A file cannot be read or is not valid, or the policy is refused. The message names file, line and column.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        Config::load(self.config_file.as_deref(), self.config_required, &self.env)
+        let mut config =
+            Config::load(self.config_file.as_deref(), self.config_required, &self.env)?;
+        let policy = self.policy_file.as_deref().map(Policy::load).transpose()?.flatten();
+        if let Some(policy) = policy {
+            policy.restrict(&mut config);
+        }
+        Ok(config)
     }
 }
 

@@ -10,6 +10,7 @@ mod logs;
 pub(crate) mod paths;
 pub(crate) mod person;
 mod place;
+pub(crate) mod policy;
 mod print;
 mod connection;
 pub(crate) mod mistake;
@@ -73,6 +74,8 @@ pub struct Config {
     pub destinations: Vec<toml::Table>,
     /// Line and column of each destination in the file.
     pub places: Vec<place::Place>,
+    /// The policy of this machine, if it has one.
+    pub policy: Option<policy::Policy>,
     /// Every `OTEL_*` and `OPENINFERENCE_*` variable, for destinations and for hookspan's own telemetry.
     pub otel: BTreeMap<String, String>,
 }
@@ -215,6 +218,7 @@ impl Default for Config {
             price_lists: PriceLists::default(),
             destinations: Vec::new(),
             places: Vec::new(),
+            policy: None,
             otel: BTreeMap::new(),
         }
     }

@@ -31,6 +31,18 @@ pub(crate) fn default_config_file(env: &Environment) -> Option<PathBuf> {
     Some(base.join("hookspan").join("config.toml"))
 }
 
+/// The policy of this machine. The path does not depend on the environment, which belongs to the user.
+#[must_use]
+pub(crate) fn policy_file() -> PathBuf {
+    PathBuf::from(if cfg!(windows) {
+        r"C:\ProgramData\hookspan\policy.toml"
+    } else if cfg!(target_os = "macos") {
+        "/Library/Application Support/hookspan/policy.toml"
+    } else {
+        "/etc/hookspan/policy.toml"
+    })
+}
+
 /// Cursor's folder: `~/Library/Application Support/Cursor`, `$XDG_CONFIG_HOME/Cursor` or `~/.config/Cursor`,
 /// `%APPDATA%\Cursor`.
 #[must_use]

@@ -35,6 +35,7 @@ use crate::store::open::OpenError;
 #[must_use]
 pub(crate) fn examine(global: &Global) -> Vec<Finding> {
     let mut findings = vec![config::examine(global)];
+    findings.extend(config::examine_policy(global));
     findings.extend(state::examine(global));
     let files = files::examine(global);
     findings.extend(files.findings);

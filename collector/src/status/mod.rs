@@ -13,6 +13,7 @@ use serde::Serialize;
 pub(crate) use health::{Problem, Queue, is_code_used, login_code, wake};
 
 use crate::clock;
+use crate::config::policy::Policy;
 use crate::config::{Global, destination};
 use crate::dirs::{Lock, ServeInfo, StateDir, is_our_directory};
 use crate::hooks_json::record::places;
@@ -73,6 +74,8 @@ pub(crate) struct Status {
     pub older_rules: bool,
     /// Where traces go.
     pub destinations: Vec<Destination>,
+    /// What the policy of this machine rules. Empty without one.
+    pub policy: Vec<String>,
     /// Each hooks.json that runs hookspan. Files of this machine and of this user come first.
     pub installed: Vec<Installed>,
 }
@@ -134,6 +137,8 @@ pub(crate) struct Destination {
     pub stopped: bool,
     /// The receiver has accepted spans.
     pub accepted: bool,
+    /// What the policy of this machine changed in its settings.
+    pub by_policy: Vec<String>,
     /// Spans were lost during the last day.
     pub losing: bool,
     /// The last loss in words, and what to do about it.
@@ -427,6 +432,7 @@ impl Status {
                 advice: row.advice,
                 stopped: row.stopped,
                 accepted: row.has_accepted,
+                by_policy: Vec::new(),
                 last_loss: row.last_loss.map(|loss| loss.to_string()),
                 metrics: row.metrics.map(Metrics::from),
             })
@@ -435,14 +441,21 @@ impl Status {
     }
 
     fn add_configured(&mut self, global: &Global) -> anyhow::Result<()> {
-        let configured = destination::all(&global.config()?, &global.env)
+        let config = global.config()?;
+        self.policy = config.policy.as_ref().map(Policy::words).unwrap_or_default();
+        let configured = destination::all(&config, &global.env)
             .map_err(|error| crate::config::Misuse(error.to_string()))?;
         for destination in configured {
+            let known = self.destinations.iter_mut().find(|one| one.name == destination.name);
+            if let Some(known) = known {
+                known.by_policy.clone_from(&destination.by_policy);
+            }
             if self.destinations.iter().all(|known| known.name != destination.name) {
                 self.destinations.push(Destination {
                     name: destination.name,
                     state: "new".to_owned(),
                     last_error: destination.unready,
+                    by_policy: destination.by_policy,
                     ..Destination::default()
                 });
             }

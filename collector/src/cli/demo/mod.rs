@@ -105,6 +105,7 @@ fn apart(global: &Global) -> anyhow::Result<Global> {
         dir_is_given: true,
         config_file: None,
         config_required: false,
+        policy_file: None,
     })
 }
 

@@ -148,6 +148,7 @@ impl DestinationForm {
             sample,
             link: self.filled_link(&values)?,
             unready: missing.words(),
+            by_policy: Vec::new(),
         })
     }
 
