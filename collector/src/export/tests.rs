@@ -2,6 +2,7 @@
 //! counted.
 
 mod conformance;
+mod dashboards;
 mod faults;
 mod flow;
 mod foreign;
