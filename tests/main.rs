@@ -30,6 +30,8 @@ mod figures;
 mod repository;
 /// The outcome of sessions, the digest, and what runs now, in a terminal.
 mod terminal;
+/// Notices about agents, by a command and a webhook; and none where nobody asked for them.
+mod notify;
 /// The collector sleeps while nothing happens.
 #[cfg(target_os = "linux")]
 mod idle;

@@ -19,6 +19,7 @@ mod search;
 mod serve;
 mod journal;
 mod ingest;
+mod notify;
 mod engine;
 mod evidence;
 mod git;

@@ -34,6 +34,7 @@ mod blank;
 mod consent;
 mod cost;
 mod narrow;
+mod notify;
 mod purge;
 pub(crate) mod output;
 pub(crate) mod service;
@@ -88,6 +89,7 @@ enum Command {
     Digest(digest::Args),
     Watch(watch::Args),
     Statusline(statusline::Args),
+    Notify(notify::Args),
     Demo(demo::Args),
     Mcp(mcp::Args),
     Import(import::Args),
@@ -130,6 +132,7 @@ fn run(command: Command, global: &Global) -> anyhow::Result<ExitCode> {
         Command::Digest(args) => digest::run(global, args),
         Command::Watch(args) => watch::run(global, args),
         Command::Statusline(args) => Ok(statusline::run(global, args)),
+        Command::Notify(args) => notify::run(global, args),
         Command::Demo(args) => demo::run(global, args),
         Command::Mcp(args) => mcp::run(global, args),
         Command::Import(args) => import::run(global, args),

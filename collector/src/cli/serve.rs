@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 use super::{Global, output};
 use crate::config::listen::Place;
 use crate::config::{Misuse, destination};
 use crate::export::{Reread, metrics};
+use crate::notify::Notifier;
 use crate::serve::Started;
 use crate::telemetry::{self, Telemetry};
 
@@ -57,10 +60,21 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     config.dashboard.insecure |= insecure;
     config.dashboard.allow_hosts.extend(allow_host);
     let telemetry = telemetry::init(&global.env).map_err(|error| Misuse(format!("{error:#}")))?;
+    // Before the collector gives up the right to start programs.
+    let mut notifier = match config.notify.is_off() {
+        true => None,
+        false => {
+            Some(Notifier::start(global).context("cannot start the process that sends notices")?)
+        }
+    };
     let ended = crate::serve::run(&global.state, &config, &global.env, reread(global), |started| {
         metrics::observe(&global.state.database());
+        if let Some(Err(error)) = notifier.as_mut().map(Notifier::begin) {
+            tracing::warn!(%error, "notify.not_started");
+        }
         say(global, started)
     });
+    drop(notifier);
     shut_down(telemetry);
     ended?;
     Ok(ExitCode::SUCCESS)

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use super::output::{Paint, print, print_json};
 use super::{Global, advice};
 use crate::clock;
+use crate::notify::{Way, WayState};
 use crate::status::{Destination, Status};
-use crate::text;
+use crate::text::{self, counted};
 
 /// Show whether the collector runs, its backlog, losses, and the dashboard's address
 #[derive(Debug, clap::Args)]
@@ -70,7 +71,28 @@ fn describe(status: &Status, paint: Paint) -> String {
     if !status.policy.is_empty() {
         lines.add("policy", &status.policy.join("; "));
     }
+    for (way, state) in &status.notices {
+        lines.add("notices", &noticed(*way, state, paint));
+    }
+    if status.notices_dropped > 0 {
+        let dropped = counted(status.notices_dropped, "notice");
+        lines.add("notices", &format!("{dropped} not sent: more than 20 in ten minutes"));
+    }
     lines.text
+}
+
+/// `desktop: 12 sent, 3 failed`, and why the last one failed.
+fn noticed(way: Way, state: &WayState, paint: Paint) -> String {
+    let sent = format!("{}: {} sent", way.as_str(), text::count(state.sent));
+    let WayState { failed, failing, last_error, .. } = state;
+    let error = last_error.as_deref().filter(|_| *failing > 0);
+    match (failed, error) {
+        (0, _) => sent,
+        (failed, None) => format!("{sent}, {} failed before", text::count(*failed)),
+        (failed, Some(error)) => {
+            paint.yellow(&format!("{sent}, {} failed, the last: {error}", text::count(*failed)))
+        }
+    }
 }
 
 fn describe_collector(status: &Status, lines: &mut Lines) {

@@ -101,6 +101,29 @@ pub(crate) const EXAMPLE: &str = r#"# hookspan's configuration. Put this file wh
 # sessions. 0 = no limit.
 #max_bytes = 0
 
+# What tells you about agents. Without one of these tables, nothing does. `hookspan notify test` tries them, `hookspan status` counts
+# them. Each is sent for the kinds that it names: "waiting" (an approval is likely, or a question was asked), "finished" (a turn ended),
+# "failed" and "hanging" (a turn runs, and no hook has come for ten minutes). At most 20 are sent in ten minutes.
+# A notice of the desktop: `notify-send` on Linux, `osascript` on macOS; not built for Windows, use a command there.
+#[notify.desktop]
+#kinds = ["waiting", "failed", "hanging"]
+# Send project, branch, the first prompt, the last error and the reason, too; without secrets, as an export.
+#content = false
+
+# A JSON object that is posted to an address: https, or http on this machine. Redirects are not followed. Three attempts, ten seconds each.
+#[notify.webhook]
+#url = "https://example.com/hook"
+# A secret is "env:NAME" or "file:PATH", as in a destination.
+#headers = { authorization = "Bearer env:HOOK_KEY" }
+#kinds = ["waiting", "failed", "hanging"]
+#content = false
+
+# A program and its arguments, started without a shell. It gets the same JSON object on standard input, and has ten seconds.
+#[notify.command]
+#argv = ["/usr/local/bin/tell-me"]
+#kinds = ["waiting", "failed", "hanging"]
+#content = false
+
 # Prices of tokens, for estimates on pages and in `hookspan show` and `stats`. An estimate is not a bill. Without prices there is none.
 [prices]
 # Path of a price list, relative to this file's folder: JSON as published by LiteLLM, models.dev or OpenRouter, or
@@ -267,6 +290,9 @@ mod tests {
         config.destinations.clear();
         assert_eq!(config.prices.rows().count(), 1);
         config.prices = hookspan_core::price::Prices::default();
+        let notify = &config.notify;
+        assert!(notify.desktop.is_some() && notify.webhook.is_some() && notify.command.is_some());
+        config.notify = crate::config::notify::Notify::default();
         assert!(config.price_lists.public && config.price_lists.file.is_some());
         config.price_lists = crate::config::PriceLists::default();
         assert_eq!((config.redact.rules.len(), config.redact.allow.len()), (1, 1));

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use super::Misuse;
 use super::destination::DestinationForm;
 use super::listen;
+use super::notify::Notify;
 use super::place::{self, Place};
 use super::{Config, OpenInference, PriceLists, Profile, Receive};
 
@@ -30,6 +31,7 @@ pub(super) struct File {
     sandbox: Option<SandboxTable>,
     journal: Option<JournalTable>,
     retention: Option<RetentionTable>,
+    notify: Option<Notify>,
     prices: Option<PricesTable>,
     destination: Option<Vec<DestinationForm>>,
     /// The destinations as written. [`super::destination`] resolves them when they are used.
@@ -253,6 +255,7 @@ impl File {
             set(&mut config.retention.max_age_ns, table.max_age);
             set(&mut config.retention.max_bytes, table.max_bytes);
         }
+        set(&mut config.notify, self.notify);
         if let Some(table) = self.prices {
             config.prices = table.own;
             config.price_lists = table.lists;

@@ -14,6 +14,7 @@ pub(crate) mod policy;
 mod print;
 mod connection;
 pub(crate) mod mistake;
+pub(crate) mod notify;
 pub(crate) mod destination;
 mod reference;
 pub(crate) mod removal;
@@ -66,6 +67,8 @@ pub struct Config {
     pub evidence: Evidence,
     /// `[sandbox]`: whether the running collector gives up rights that it does not need.
     pub sandbox: bool,
+    /// `[notify]`: what tells a person about agents; off.
+    pub notify: notify::Notify,
     /// `[prices]`: without any price, no cost is estimated.
     pub prices: Prices,
     /// The price lists for models that have no price in the configuration file itself.
@@ -210,6 +213,7 @@ impl Default for Config {
             receive: Receive::default(),
             journal: Journal { max_bytes: 1 << 30, segment_bytes: 64 << 20 },
             retention: Retention::default(),
+            notify: notify::Notify::default(),
             semconv: Semconv::default(),
             redact: Redact::default(),
             evidence: Evidence::default(),
@@ -357,7 +361,7 @@ mod tests {
         check_error(
             "\n  [jurnal]\n",
             "config.toml:2:4: unknown key `jurnal`, expected one of `dashboard`, `receive`, `trace`, `semconv`, \
-             `redact`, `evidence`, `sandbox`, `journal`, `retention`, `prices`, `destination`; did you mean `journal`?",
+             `redact`, `evidence`, `sandbox`, `journal`, `retention`, `notify`, `prices`, `destination`; did you mean `journal`?",
         );
         check_error(
             "[semconv]\nprofile = \"genai-1.4\"\n",

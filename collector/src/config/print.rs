@@ -8,6 +8,7 @@ use hookspan_redact::UserRule;
 use toml::{Table, Value};
 
 use super::listen::Place;
+use super::notify::{Kind, Notify};
 use super::{Config, OpenInference};
 
 /// Replacement for a value that may hold a secret.
@@ -36,6 +37,10 @@ impl Config {
             ("max_bytes".into(), int(self.retention.max_bytes)),
         ]);
         root.insert("retention".into(), Value::Table(retention));
+        let notify = self.notify_table();
+        if !notify.is_empty() {
+            root.insert("notify".into(), Value::Table(notify));
+        }
         let prices = self.prices_table();
         if !prices.is_empty() {
             root.insert("prices".into(), Value::Table(prices));
@@ -59,6 +64,27 @@ impl Config {
             ("cursor_store_path".into(), Value::from(path)),
             ("repository".into(), Value::from(self.evidence.repository)),
         ])
+    }
+
+    /// Headers may hold a secret, and so may an address and the words of a command: services put keys there.
+    fn notify_table(&self) -> Table {
+        let kinds = |kinds: &[Kind]| {
+            Value::from(kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>())
+        };
+        let way = |own: Option<(&str, Value)>, kind: &[Kind], content: bool| {
+            let own = own.into_iter().map(|(key, value)| (key.to_owned(), value));
+            let all =
+                [("kinds".to_owned(), kinds(kind)), ("content".to_owned(), Value::from(content))];
+            Value::Table(own.chain(all).collect())
+        };
+        let hidden = |key| Some((key, Value::from(HIDDEN)));
+        let Notify { desktop, webhook, command } = &self.notify;
+        let ways = [
+            ("desktop", desktop.as_ref().map(|one| way(None, &one.kinds, one.content))),
+            ("webhook", webhook.as_ref().map(|one| way(hidden("url"), &one.kinds, one.content))),
+            ("command", command.as_ref().map(|one| way(hidden("argv"), &one.kinds, one.content))),
+        ];
+        ways.into_iter().filter_map(|(key, way)| Some((key.to_owned(), way?))).collect()
     }
 
     fn prices_table(&self) -> Table {

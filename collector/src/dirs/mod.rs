@@ -299,6 +299,12 @@ impl StateDir {
         self.root.join("audit.json")
     }
 
+    /// What was told to the person, and how that went.
+    #[must_use]
+    pub(crate) fn notices(&self) -> PathBuf {
+        self.root.join("notify.json")
+    }
+
     /// The access token of older versions, which all readers shared. It is no longer accepted.
     #[must_use]
     pub fn old_token(&self) -> PathBuf {

@@ -22,6 +22,7 @@ mod files;
 pub(crate) mod finding;
 mod history;
 mod journal;
+mod notices;
 mod programs;
 mod state;
 
@@ -51,6 +52,7 @@ pub(crate) fn examine(global: &Global) -> Vec<Finding> {
             findings.extend(journal::examine(&status));
             findings.extend(history::examine(&status, &files.entries));
             findings.extend(destinations::examine(global, &status));
+            findings.extend(notices::examine(global, &status));
             findings.extend(
                 global
                     .config()

@@ -20,6 +20,7 @@ use crate::hooks_json::record::places;
 use crate::hooks_json::{Scope, audit};
 use crate::journal::survey::Survey;
 use crate::journal::{Position, losses, survey};
+use crate::notify::{Ledger, Way, WayState};
 use crate::store::open::{self, OpenError};
 use crate::store::{cli as queries, export, read, salvage};
 
@@ -54,7 +55,8 @@ pub(crate) struct Status {
     /// Whether a collector runs and does not answer. `trouble` then says why.
     #[serde(skip)]
     pub no_answer: bool,
-    /// Queue of batches between the journal's reader and the database, while a collector runs. A full queue slows reading down.
+    /// Queue of batches between the journal's reader and the database, while a collector runs. A full queue slows
+    /// reading down.
     pub queue: Option<Queue>,
     /// Damaged databases that were moved aside, and how many of their hooks were saved.
     pub damaged: Vec<String>,
@@ -76,6 +78,10 @@ pub(crate) struct Status {
     pub destinations: Vec<Destination>,
     /// What the policy of this machine rules. Empty without one.
     pub policy: Vec<String>,
+    /// How each way of telling a person about agents did.
+    pub notices: BTreeMap<Way, WayState>,
+    /// Notices that were not told, because there were too many.
+    pub notices_dropped: u64,
     /// Each hooks.json that runs hookspan. Files of this machine and of this user come first.
     pub installed: Vec<Installed>,
 }
@@ -286,6 +292,8 @@ impl Status {
         let lost = losses::read(state).context("cannot read the file of lost hooks")?;
         status.losses.extend(lost.by_reason);
         status.installed = installed(global);
+        let ledger = Ledger::read(state);
+        (status.notices, status.notices_dropped) = (ledger.ways, ledger.dropped);
         status.add_configured(global)?;
         Ok(status)
     }
