@@ -186,6 +186,7 @@ impl Check<'_> {
         self.found.equal(&what("project"), &text(&item["project"]), &session.project().to_owned());
         let last = session.turns.last().map(|turn| turn.model.clone()).unwrap_or_default();
         self.found.equal(&what("model"), &text(&item["model"]), &last);
+        self.outcome(&format!("{place} {} outcome", &session.id), &item["outcome"], session);
     }
 
     fn session(&mut self, session: &Session) {

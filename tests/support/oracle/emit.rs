@@ -184,7 +184,7 @@ impl Cursor<'_> {
         let workspace = &self.session.workspace;
         match call.tool {
             Tool::Shell => {
-                let command = format!("make {}", call.mark);
+                let command = call.command();
                 Some((
                     "beforeShellExecution",
                     json!({"command": command, "cwd": "", "sandbox": false}),
@@ -211,8 +211,8 @@ impl Cursor<'_> {
         let duration = call.duration as f64;
         match call.tool {
             Tool::Shell => {
-                let command = format!("make {}", call.mark);
-                let own = json!({"command": command, "output": "x\n", "duration": duration, "sandbox": false});
+                let command = call.command();
+                let own = json!({"command": command, "output": call.output(), "duration": duration, "sandbox": false});
                 Some(("afterShellExecution", own))
             }
             Tool::Mcp => Some((
@@ -238,7 +238,7 @@ fn result(call: &Call) -> String {
 fn post(call: &Call) -> (&'static str, Value) {
     let done = |output: Value| ("postToolUse", json!({"tool_output": output.to_string()}));
     match call.tool {
-        Tool::Shell => done(json!({"output": "x\n", "exitCode": i32::from(call.failed)})),
+        Tool::Shell => done(json!({"output": call.output(), "exitCode": i32::from(call.failed)})),
         Tool::Mcp => ("postToolUse", json!({"tool_output": result(call)})),
         _ if call.failed => (
             "postToolUseFailure",

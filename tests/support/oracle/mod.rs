@@ -7,5 +7,6 @@ pub mod truth;
 pub mod emit;
 pub mod check;
 pub mod commands;
+mod outcome;
 pub mod tables;
 pub mod run;

@@ -171,7 +171,70 @@ impl Tool {
     }
 }
 
+/// What a command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Nothing that an outcome tells.
+    Build,
+    /// It runs tests.
+    Tests,
+    /// It commits.
+    Commit,
+    /// It opens a pull request.
+    PullRequest,
+}
+
 impl Call {
+    /// What its command is for. No random number decides, so that stories are those of earlier campaigns.
+    #[must_use]
+    pub fn deed(&self) -> Deed {
+        let number = self.number();
+        match number % 7 {
+            0 | 1 if self.tool == Tool::Shell => Deed::Tests,
+            2 if self.tool == Tool::Shell => Deed::Commit,
+            3 if self.tool == Tool::Shell => Deed::PullRequest,
+            _ => Deed::Build,
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.mark.rsplit('x').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
+
+    /// The command of a shell call.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let words = match self.deed() {
+            Deed::Build => "make",
+            Deed::Tests => "cargo test -p",
+            Deed::Commit => "git commit -am",
+            Deed::PullRequest => "gh pr create --title",
+        };
+        format!("{words} {}", self.mark)
+    }
+
+    /// What it prints. A command that fails commits and opens nothing.
+    #[must_use]
+    pub fn output(&self) -> String {
+        match self.deed() {
+            Deed::Commit if !self.failed => {
+                format!(
+                    "[main {:07x}] {}\n 1 file changed\n",
+                    0x0ab_0000 + self.number(),
+                    self.mark
+                )
+            }
+            Deed::PullRequest if !self.failed => self.pull_request() + "\n",
+            _ => "x\n".to_owned(),
+        }
+    }
+
+    /// The address of the pull request that it opens.
+    #[must_use]
+    pub fn pull_request(&self) -> String {
+        format!("https://git.example/acme/app/pull/{}", self.number())
+    }
+
     /// The file it works on, relative to the workspace.
     #[must_use]
     pub fn path(&self) -> String {
@@ -202,7 +265,7 @@ impl Call {
         let path = format!("{workspace}/{}", self.path());
         match self.tool {
             Tool::Shell => {
-                json!({"command": format!("make {}", self.mark), "cwd": "", "timeout": 30_000})
+                json!({"command": self.command(), "cwd": "", "timeout": 30_000})
             }
             Tool::Read => json!({"file_path": path, "offset": self.mark.len()}),
             Tool::Grep => json!({"pattern": self.mark, "path": workspace}),
