@@ -14,6 +14,7 @@ use crate::clock;
 use crate::config::listen::Place;
 use crate::dirs::{ServeInfo, StateDir, create_private};
 use crate::export::Reread;
+use crate::prices::with_public;
 use crate::store::open as database;
 
 /// Show the dashboard with sample data, separate from your recorded data
@@ -61,6 +62,9 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut config = demo.config()?;
     config.dashboard.listen = vec![args.listen.clone()];
+    // Sample data has invented tokens, and public prices show what the pages make of them.
+    config.prices = with_public(config.prices);
+    config.price_lists.public = true;
     // Sample data is never exported.
     config.destinations.clear();
     config.otel.clear();
@@ -176,6 +180,12 @@ mod tests {
         assert!(sessions.iter().any(|session| session.errors > 0));
         assert!(sessions.iter().any(|session| session.subagents > 0));
         assert!(sessions.iter().all(|session| session.tokens.is_some()));
+        let prices = with_public(hookspan_core::price::Prices::default());
+        let used = hookspan_core::price::Usage { output: 1_000, ..Default::default() };
+        for session in &sessions {
+            let estimate = prices.estimate(session.model.as_deref(), used).unwrap();
+            assert!(estimate.amount > 0.0, "{:?} has a price", session.model);
+        }
         let counters = crate::store::read::counters(&db).unwrap();
         for bad in ["malformed", "unknown_event", "duplicate"] {
             assert!(counters.iter().all(|(name, count)| name != bad || *count == 0), "{bad}");
