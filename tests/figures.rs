@@ -71,7 +71,7 @@ fn a_child_of_no_known_parent_counts_the_same_everywhere_and_says_so() {
     let shown = world.ok(&["show", "last"]);
     assert_eq!(shown.matches("subagent, parent unknown").count(), 2, "{shown}");
     assert_eq!(world.json(&["show", "last", "--json"])["turns"][0]["tool_calls"], 2);
-    assert_eq!(stats(&world, "tool")["Read"]["count"], 2);
+    assert_eq!(stats(&world, "tool")["Read"]["n"], 2);
     let mut server = Server::greeted(&world);
     let told = server.call("show_session", &json!({"session": "last"}));
     let told = &told["structuredContent"]["session"];
@@ -169,7 +169,7 @@ fn a_child_that_is_imported_alone_is_in_the_session_that_asked_for_it() {
         let world = World::new();
         parts.iter().for_each(|part| import(&world, part));
         let one = only_session(&world);
-        assert_eq!(stats(&world, "tool")["Shell"]["count"], 1);
+        assert_eq!(stats(&world, "tool")["Shell"]["n"], 1);
         ["id", "generations", "tool_calls", "subagents"].map(|name| one[name].clone())
     };
     let mut all = turn(vec![
@@ -278,7 +278,7 @@ fn durations_in_odd_forms_are_lengths_or_unknown_and_never_nonsense() {
         let world = World::new();
         import(&world, &turn(shell(1_000, "x", 2_000, more).to_vec()));
         let row = stats(&world, "tool")["Shell"].clone();
-        assert_eq!(row["count"], 1);
+        assert_eq!(row["n"], 1);
         row["total_us"].clone()
     };
     for (more, wanted) in [
@@ -305,7 +305,7 @@ fn calls_without_a_post_count_and_have_no_length() {
     let pre = |n: i64| shell(100 + 100 * n, &format!("x{n}"), 0, json!({}))[0].clone();
     import(&world, &turn((0..391).map(pre).collect()));
     let row = stats(&world, "tool")["Shell"].clone();
-    assert_eq!((&row["count"], &row["unknown"]), (&json!(391), &json!(391)), "{row}");
+    assert_eq!((&row["n"], &row["unknown"]), (&json!(391), &json!(391)), "{row}");
     assert_eq!(
         (&row["total_us"], &row["p50_us"], &row["max_us"]),
         (&Value::Null, &Value::Null, &Value::Null)
@@ -446,6 +446,71 @@ fn a_turn_belongs_to_the_utc_day_it_began_in_whatever_the_time_zone() {
     assert_eq!(of("2026-11-03", "2026-11-03"), Some(0));
 }
 
+/// The number of turns in rows of percentiles by kind.
+fn count_of_turns(rows: &Value) -> i64 {
+    let turns = rows.as_array().unwrap().iter().find(|row| row["name"] == "turn");
+    turns.map_or(0, |row| row["n"].as_i64().unwrap())
+}
+
+#[test]
+fn days_of_the_terminal_and_of_a_period_are_those_of_a_zone() {
+    // The clocks of New York go back on 2026-11-01. The last turn begins a second before its midnight, which is 05:00
+    // UTC.
+    let starts = [1_793_505_599_000_u64, 1_793_516_399_000, 1_793_595_599_000];
+    let mut all = Vec::new();
+    for (number, start) in starts.into_iter().enumerate() {
+        let id = format!("c{number}");
+        let mut turn = turn(shell(1_000, &id, 50_000, json!({"duration": 49_000})).to_vec());
+        for hook in &mut turn {
+            hook.at = hook.at - TEN + start;
+            hook.body["conversation_id"] = json!(id);
+            hook.body["session_id"] = json!(id);
+        }
+        all.append(&mut turn);
+    }
+    // The number of turns on three days; and a period of the middle one, in microseconds.
+    for (zone, days, turns, period) in [
+        (
+            "America/New_York",
+            ["2026-10-31", "2026-11-01", "2026-11-02"],
+            [1, 2, 0],
+            [1_793_505_600, 1_793_595_600],
+        ),
+        (
+            "Asia/Kathmandu",
+            ["2026-10-31", "2026-11-01", "2026-11-02"],
+            [0, 2, 1],
+            [1_793_470_500, 1_793_556_900],
+        ),
+    ] {
+        let world = World::new().with_env("TZ", zone);
+        import(&world, &all);
+        for (day, turns) in days.into_iter().zip(turns) {
+            let digest = world.json(&["digest", "--date", day, "--format", "json"]);
+            assert_eq!(digest["total"]["turns"], turns, "{zone} {day}");
+            let words = ["stats", "--group", "kind", "--from", day, "--to", day, "--json"];
+            let rows = world.json(&words);
+            assert_eq!(count_of_turns(&rows), turns, "{zone} {day}");
+        }
+        let week = world.json(&["digest", "--week", "--date", "2026-11-02", "--format", "json"]);
+        assert_eq!(week["total"]["turns"], 3, "{zone}");
+        let collector = Collector::start(&world);
+        let [from_us, to_us] = period.map(|second: i64| second * 1_000_000);
+        let asked = format!("from_us={from_us}&to_us={}", to_us - 1);
+        let latency = collector.get(&format!("latency?group=kind&{asked}")).unwrap();
+        assert_eq!(count_of_turns(&latency["items"]), turns[1], "{zone}");
+        let bounds = (&latency["from_us"], &latency["to_us"]);
+        assert_eq!(bounds, (&json!(from_us), &json!(to_us)), "{zone}");
+        let digest = collector.get(&format!("digest?{asked}")).unwrap();
+        assert_eq!(digest["total"]["turns"], turns[1], "{zone}");
+        let minutes = (to_us - from_us) / 60_000_000;
+        let heat = collector
+            .get(&format!("latency/heatmap?group=tool&{asked}&columns={minutes}"))
+            .unwrap();
+        assert_eq!(heat["columns"], 1, "{zone}");
+    }
+}
+
 #[test]
 fn a_clock_that_is_set_back_gives_no_negative_figure() {
     let world = World::new();
@@ -490,7 +555,7 @@ fn a_call_of_claude_code_has_the_length_that_its_hook_measured() {
     );
     let rows = stats(&world, "tool");
     assert_eq!(rows["Bash"]["total_us"], 4_187_000, "{rows:#?}");
-    assert_eq!((&rows["Grep"]["count"], &rows["Grep"]["unknown"]), (&json!(1), &json!(1)));
+    assert_eq!((&rows["Grep"]["n"], &rows["Grep"]["unknown"]), (&json!(1), &json!(1)));
     assert_eq!(rows["Grep"]["total_us"], Value::Null);
     let session = only_session(&world);
     assert_eq!((&session["tool_calls"], &session["tokens"]["input"]), (&json!(2), &Value::Null));

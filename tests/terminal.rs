@@ -56,7 +56,7 @@ fn a_digest_has_the_figures_of_the_api_and_of_stats() {
     let day = world.json(&["digest", "--date", "2026-06-09", "--format", "json"]);
     let week = world.json(&["digest", "--week", "--date", "2026-06-12", "--format", "json"]);
     assert_eq!((&week["from"], &week["total"]), (&json!("2026-06-06"), &day["total"]));
-    let project = &day["projects"][0];
+    let project = &day["items"][0];
     assert_eq!(project["project"], "app");
     let wanted = json!([1, 1, 5, 1, 1, 1, 1, 1, 1, null]);
     let members = [
@@ -98,7 +98,7 @@ fn a_digest_has_the_figures_of_the_api_and_of_stats() {
         "--json",
     ]);
     let turns = turns.as_array().unwrap().iter().find(|row| row["name"] == "turn").unwrap();
-    assert_eq!(turns["count"], day["total"]["turns"]);
+    assert_eq!(turns["n"], day["total"]["turns"]);
     let markdown = world.ok(&["digest", "--date", "2026-06-09", "--format", "markdown"]);
     assert!(
         markdown.starts_with("## What was done on 2026-06-09\n\n1 session, 1 turn, 6.0s active"),

@@ -16,7 +16,7 @@ use hookspan_view::label::with_subject;
 use hookspan_view::line::{Line, LineKind};
 use hookspan_view::received::AllReceived;
 use hookspan_view::source::{
-    Audit, COUNTED_MAX, DayTime, Failure, Files, Found, Gap, HeatCell, Hit, InstallStep,
+    Audit, COUNTED_MAX, EDGES_MAX, Failure, Files, Found, Gap, HeatCell, Hit, InstallStep,
     LOOKED_AT_MAX, LatencyRow, LineFilter, Lines, Marks, Position, Privacy, ProjectWork, Query,
     SavedFilter, Search, SessionFilter, SessionMarks, Sessions, Spans, Spent, Statistics, Totals,
     Touch, Touched, WantedFiles,
@@ -374,6 +374,15 @@ impl Statistics for StoreSource {
         self.read_or(Vec::new(), |db| read::latency(db, dimension, days))
     }
 
+    fn latency_between(
+        &self,
+        dimension: &str,
+        between: (i64, i64),
+    ) -> Result<Option<Vec<LatencyRow>>> {
+        let none = Some(Vec::new());
+        self.read_or(none, |db| read::latency_between(db, dimension, between, EDGES_MAX))
+    }
+
     fn heat(
         &self,
         dimension: &str,
@@ -382,10 +391,6 @@ impl Statistics for StoreSource {
         daily: bool,
     ) -> Result<Vec<HeatCell>> {
         self.read_or(Vec::new(), |db| read::heat(db, dimension, name, hours, daily))
-    }
-
-    fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>> {
-        self.read_or(Vec::new(), |db| read::times(db, days))
     }
 
     fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>> {
@@ -411,8 +416,8 @@ impl Statistics for StoreSource {
         self.read_or(Some(Vec::new()), |db| read::spent_of(db, edges, filter, COUNTED_MAX))
     }
 
-    fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>> {
-        self.read_or(Vec::new(), |db| read::work(db, days))
+    fn work(&self, between: (i64, i64)) -> Result<Vec<ProjectWork>> {
+        self.read_or(Vec::new(), |db| read::work(db, between))
     }
 
     fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>> {

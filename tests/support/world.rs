@@ -162,6 +162,8 @@ impl World {
             .env("HOME", self.home())
             .env("XDG_RUNTIME_DIR", self.root.path().join("run"))
             .env("NO_COLOR", "1")
+            // Days of the terminal are those of the machine. A test that needs another zone sets it.
+            .env("TZ", "UTC")
             .current_dir(self.home())
             .stdin(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));

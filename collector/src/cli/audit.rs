@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use super::Global;
+use super::calendar::Calendar;
 use super::output::{self, Paint};
-use super::sessions::rfc3339;
 use crate::audit::{AuditFile, Log};
 use crate::text;
 
@@ -32,12 +32,14 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::print_json(&log)?;
     } else {
-        output::print(&describe(&log, Paint::stdout(&global.env)))?;
+        output::print(&describe(&log, &Calendar::of_this_machine(), Paint::stdout(&global.env)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(log: &Log, paint: Paint) -> String {
+fn describe(log: &Log, calendar: &Calendar, paint: Paint) -> String {
+    let time =
+        |at_s: i64| calendar.stamp(hookspan_core::Timestamp(at_s.saturating_mul(1_000_000_000)));
     let mut out = String::new();
     if log.dropped > 0 {
         out += &format!("{} older entries were deleted to make room\n", text::count(log.dropped));
@@ -66,12 +68,6 @@ fn describe(log: &Log, paint: Paint) -> String {
     out
 }
 
-/// Seconds since the epoch as `2026-11-30 15:04:05`, UTC.
-fn time(at_s: i64) -> String {
-    let whole = rfc3339(hookspan_core::Timestamp(at_s.saturating_mul(1_000_000_000)));
-    whole.get(..19).unwrap_or(&whole).replace('T', " ")
-}
-
 #[cfg(test)]
 mod tests {
     use crate::audit::{Entry, Refused};
@@ -93,7 +89,7 @@ mod tests {
             ..Log::default()
         };
         assert_eq!(
-            describe(&log, Paint::plain()),
+            describe(&log, &Calendar::utc(), Paint::plain()),
             "3 older entries were deleted to make room\n2026-05-28 20:26:40  destination added   a␛]0;x␇: h:1\n\
              refused: 1.2k sign-in, the last at 2026-05-28 20:26:41\n"
         );

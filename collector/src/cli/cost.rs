@@ -7,10 +7,10 @@ use crate::config::PriceLists;
 use crate::prices::{AS_OF, SOURCE};
 use crate::text;
 
-/// The estimate in JSON.
+/// In JSON, with the members that it has in the API.
 #[derive(Debug, Serialize)]
 pub(crate) struct Cost {
-    amount: f64,
+    estimated: f64,
     currency: String,
     unpriced_tokens: u64,
 }
@@ -18,8 +18,8 @@ pub(crate) struct Cost {
 impl Cost {
     pub(crate) fn of(prices: &Prices, estimate: Option<Estimate>) -> Option<Self> {
         let Estimate { amount, unpriced_tokens } = estimate?;
-        let amount = (amount * 1e6).round() / 1e6;
-        Some(Self { amount, currency: prices.currency.clone(), unpriced_tokens })
+        let estimated = (amount * 1e6).round() / 1e6;
+        Some(Self { estimated, currency: prices.currency.clone(), unpriced_tokens })
     }
 }
 

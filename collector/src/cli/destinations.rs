@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use hookspan_core::Timestamp;
-use hookspan_view::filter::Unfit;
 use hookspan_view::source::LineFilter;
 use serde::Serialize;
 
 use super::Global;
+use super::calendar::Calendar;
 use super::output::{self, Paint, columns, note, print, print_json};
 use crate::audit::{AuditFile, What};
 use crate::clock;
@@ -75,7 +75,8 @@ enum Command {
         /// Send spans that ended within this time: 30m, 2h or 7d; "all" sends every stored span
         #[arg(long, value_name = "TIME", default_value = "24h")]
         since: String,
-        /// Send spans that ended at or after this time (UTC): "2026-11-30" or "2026-11-30T09:15:00Z"
+        /// Send spans that ended at or after this time: "2026-11-30" in this machine's zone, or
+        /// "2026-11-30T09:15:00Z"
         #[arg(long, value_name = "TIME", conflicts_with = "since")]
         from: Option<String>,
         /// End of the period; a day means the end of that day
@@ -326,10 +327,9 @@ fn replay_period(
     from: &str,
     to: Option<&str>,
 ) -> anyhow::Result<ExitCode> {
-    let mut filter = LineFilter::default();
-    let unfit = |Unfit { word, wanted }: Unfit| Misuse(format!("--{word}: {wanted}"));
-    filter.set("from", from).map_err(unfit)?;
-    to.map_or(Ok(true), |to| filter.set("to", to)).map_err(unfit)?;
+    let (mut filter, calendar) = (LineFilter::default(), Calendar::of_this_machine());
+    calendar.set(&mut filter, "from", from)?;
+    to.map_or(Ok(()), |to| calendar.set(&mut filter, "to", to))?;
     let database = existing(global, name)?;
     let is_used = |row: &status::Destination| row.name == name && row.state != "new";
     if !Status::read(global)?.destinations.iter().any(is_used) {

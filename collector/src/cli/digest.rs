@@ -3,30 +3,31 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use hookspan_core::Timestamp;
 use hookspan_core::price::Prices;
 use hookspan_view::digest::{Digest, Done};
 use hookspan_view::source::LineFilter;
+use jiff::civil::Date;
 use serde::Serialize;
 
 use super::Global;
 use super::blank::Blank;
+use super::calendar::{Calendar, after};
 use super::cost::{self, Cost};
 use super::output::{Paint, note, print, print_json};
-use super::sessions::rfc3339;
 use crate::clock;
 use crate::config::Misuse;
 use crate::store::{open, read};
 use crate::text::{self, counted};
 
-const DAY_NS: i64 = 86_400_000_000_000;
-/// Width of a project's name in columns.
+/// Sums of turns are kept for quarters of an hour.
+const QUARTER_NS: i64 = 900_000_000_000;
+/// Columns of a project's name.
 const NAME_COLUMNS: usize = 15;
 
 /// Sum up a day or a week by project: turns, time, edits, tests, commits, tokens
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Days are those of UTC, as in `hookspan stats`. Turns that still run are not counted. Names of projects are redacted, as \
+    after_help = "Days are those of this machine's zone. Turns that still run are not counted. Names of projects are redacted, as \
                   in an export.\n\nExamples:\n  hookspan digest\n  hookspan digest --week --format markdown > week.md\n  \
                   hookspan digest --date 2026-11-30 --format json"
 )]
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     /// The seven days up to --date
     #[arg(long)]
     week: bool,
-    /// The day, or the last day of the week: "2026-11-30" [default: today, in UTC]
+    /// The day, or the last of the week: "2026-11-30" [default: today]
     #[arg(long, value_name = "DAY")]
     date: Option<String>,
     /// Format of the output
@@ -59,22 +60,33 @@ enum Format {
 ///
 /// # Errors The database cannot be read, or the date is not valid.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
+    let calendar = Calendar::of_this_machine();
     let last = match &args.date {
         Some(date) => day(date)?,
-        None => clock::now().0.div_euclid(DAY_NS),
+        None => calendar.day(clock::now()),
     };
-    let first = if args.week { last - 6 } else { last };
+    let first = if args.week { after(last, -6) } else { last };
+    let (from_ns, last_ns) = calendar.bounds(first, last);
     let config = global.config()?;
     let database = open::reader(&global.state.database())?;
     let unreadable = "cannot read the database";
-    let times = read::times(&database, (first, last)).context(unreadable)?;
-    let work = read::work(&database, (first, last)).context(unreadable)?;
+    let edges = [from_ns, last_ns.saturating_add(1)];
+    // No zone has days that begin within a quarter of an hour, except in the past.
+    let spent = match edges.iter().all(|edge| edge % QUARTER_NS == 0) {
+        true => read::spent(&database, &edges).context(unreadable)?,
+        false => read::spent_of(&database, &edges, &LineFilter::default(), usize::MAX)
+            .context(unreadable)?
+            .unwrap_or_default(),
+    };
+    let times: Vec<_> = spent.into_iter().map(|one| one.time).collect();
+    let work = read::work(&database, (from_ns, last_ns)).context(unreadable)?;
     let mut digest = Digest::of(&times, work, &config.prices);
     let blank = Blank::new(true, &global.state, &config.redact)?;
     for project in digest.projects.iter_mut().filter_map(|done| done.project.as_mut()) {
         *project = blank.text(project).into_owned();
     }
-    let page = Page { first, last, prices: &config.prices, digest: &digest };
+    let page =
+        Page { first, last, bounds: (from_ns, last_ns), prices: &config.prices, digest: &digest };
     match args.format {
         Format::Json => print_json(&page.json())?,
         Format::Markdown => print(&page.markdown())?,
@@ -86,28 +98,29 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Days since the epoch.
-fn day(date: &str) -> Result<i64, Misuse> {
-    let misuse = || Misuse("--date must be a day in UTC, such as 2026-11-30".to_owned());
-    let mut filter = LineFilter::default();
-    let is_day = date.len() == 10 && filter.set("from", date).is_ok();
-    let start = filter.from_ns.filter(|_| is_day).ok_or_else(misuse)?;
-    Ok(start.div_euclid(DAY_NS))
+fn day(date: &str) -> Result<Date, Misuse> {
+    let day = Some(date).filter(|date| date.len() == 10).and_then(|date| date.parse().ok());
+    day.ok_or_else(|| Misuse("--date: a day (2026-11-30)".to_owned()))
 }
 
 struct Page<'a> {
-    first: i64,
-    last: i64,
+    first: Date,
+    last: Date,
+    /// Their first and last nanosecond.
+    bounds: (i64, i64),
     prices: &'a Prices,
     digest: &'a Digest,
 }
 
 #[derive(Serialize)]
 struct Shown {
+    /// The first and the last day.
     from: String,
     to: String,
+    from_us: i64,
+    to_us: i64,
     total: Item,
-    projects: Vec<Item>,
+    items: Vec<Item>,
     /// Number of projects that are not listed but are counted in the total.
     more_projects: u64,
 }
@@ -120,8 +133,8 @@ struct Item {
     turns: u64,
     calls: u64,
     errors: u64,
-    active_ms: i64,
-    wait_ms: i64,
+    active_us: i64,
+    wait_us: i64,
     edits: u64,
     tests_passed: u64,
     tests_failed: u64,
@@ -129,17 +142,13 @@ struct Item {
     pull_requests: u64,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
-    estimated_cost: Option<Cost>,
+    cost: Option<Cost>,
 }
 
 impl Page<'_> {
-    fn date(day: i64) -> String {
-        rfc3339(Timestamp(day * DAY_NS)).split('T').next().unwrap_or_default().to_owned()
-    }
-
     /// `on 2026-11-30`, `from 2026-11-24 to 2026-11-30`
     fn period(&self) -> String {
-        let (first, last) = (Self::date(self.first), Self::date(self.last));
+        let Self { first, last, .. } = self;
         if first == last { format!("on {last}") } else { format!("from {first} to {last}") }
     }
 
@@ -150,8 +159,8 @@ impl Page<'_> {
             turns: done.turns,
             calls: done.calls,
             errors: done.errors,
-            active_ms: done.active_ns / 1_000_000,
-            wait_ms: done.wait_ns / 1_000_000,
+            active_us: done.active_ns / 1_000,
+            wait_us: done.wait_ns / 1_000,
             edits: done.edits,
             tests_passed: done.tests_passed,
             tests_failed: done.tests_failed,
@@ -159,16 +168,18 @@ impl Page<'_> {
             pull_requests: done.pull_requests,
             input_tokens: done.input,
             output_tokens: done.output,
-            estimated_cost: Cost::of(self.prices, done.cost),
+            cost: Cost::of(self.prices, done.cost),
         }
     }
 
     fn json(&self) -> Shown {
         Shown {
-            from: Self::date(self.first),
-            to: Self::date(self.last),
+            from: self.first.to_string(),
+            to: self.last.to_string(),
+            from_us: self.bounds.0.div_euclid(1_000),
+            to_us: self.bounds.1.saturating_add(1).div_euclid(1_000),
             total: self.item(&self.digest.total),
-            projects: self.digest.projects.iter().map(|done| self.item(done)).collect(),
+            items: self.digest.projects.iter().map(|done| self.item(done)).collect(),
             more_projects: self.digest.more,
         }
     }
@@ -325,7 +336,8 @@ mod tests {
     #[test]
     fn the_table_fits_eighty_columns_and_names_are_inert() {
         let (digest, prices) = (digest(), Prices::default());
-        let page = Page { first: 20_000, last: 20_006, prices: &prices, digest: &digest };
+        let (first, last) = (day("2024-10-04").unwrap(), day("2024-10-10").unwrap());
+        let page = Page { first, last, bounds: (0, 0), prices: &prices, digest: &digest };
         let shown = page.text(Paint::plain());
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         assert!(shown.starts_with("What was done from 2024-10-04 to 2024-10-10\n"), "{shown}");
@@ -338,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_date_is_a_day() {
-        assert_eq!(day("1970-01-02").unwrap(), 1);
+        assert_eq!(day("1970-01-02").unwrap().to_string(), "1970-01-02");
         for wrong in ["", "1970-01-02T00:00:00Z", "yesterday", "2026-13-01"] {
             assert!(day(wrong).is_err(), "{wrong}");
         }

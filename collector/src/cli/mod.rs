@@ -31,6 +31,7 @@ pub(crate) mod config;
 pub(crate) mod destinations;
 mod advice;
 mod blank;
+mod calendar;
 mod consent;
 mod cost;
 mod narrow;

@@ -4,6 +4,7 @@
 use hookspan_view::filter::{Unfit, WORDS, YES};
 use hookspan_view::source::LineFilter;
 
+use super::calendar::Calendar;
 use crate::config::Misuse;
 
 /// The filters as flags.
@@ -25,7 +26,7 @@ pub(super) struct Narrow {
     /// "error": only what failed
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
-    /// Start of the period (UTC): "2026-11-30" or "2026-11-30T09:15:00Z"
+    /// Since then: "2026-11-30" or "2026-11-30T09:15:00" in this machine's zone, or "2026-11-30T09:15:00Z"
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// End of the period; a day means the end of that day
@@ -51,15 +52,21 @@ impl Narrow {
     /// # Errors
     ///
     /// [`Misuse`] if a flag's value is not valid.
-    pub(super) fn filter(&self) -> Result<LineFilter, Misuse> {
+    pub(super) fn filter(&self, calendar: &Calendar) -> Result<LineFilter, Misuse> {
         let Self { tool, kind, model, project, status, from, to, branch, outcome, tag, starred } =
             self;
         let starred = &starred.then(|| YES.to_owned());
         let values = [tool, kind, model, project, status, from, to, branch, outcome, tag, starred];
         let mut filter = LineFilter::default();
         for (word, value) in WORDS.into_iter().zip(values) {
-            let set = value.as_ref().map_or(Ok(true), |value| filter.set(word, value));
-            set.map_err(|Unfit { word, wanted }| Misuse(format!("--{word}: {wanted}")))?;
+            match (word, value) {
+                (_, None) => {}
+                ("from" | "to", Some(value)) => calendar.set(&mut filter, word, value)?,
+                (_, Some(value)) => {
+                    let set = filter.set(word, value).map(drop);
+                    set.map_err(|Unfit { word, wanted }| Misuse(format!("--{word}: {wanted}")))?;
+                }
+            }
         }
         Ok(filter)
     }

@@ -8,6 +8,7 @@ use hookspan_view::source::{Deleted, LineFilter};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::calendar::Calendar;
 use super::narrow::Narrow;
 use super::{Global, output};
 use crate::audit::{AuditFile, What};
@@ -98,7 +99,7 @@ impl Answer {
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let config = global.config()?;
     let dir = &global.state;
-    let filter = args.narrow.filter()?;
+    let filter = args.narrow.filter(&Calendar::of_this_machine())?;
     let before = before(&args, &filter)?;
     let counted = count(dir, &filter, before)?;
     if args.dry_run {

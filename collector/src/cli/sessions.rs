@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 
 use super::blank::Blank;
+use super::calendar::Calendar;
 use super::narrow::Narrow;
 use super::output::{Paint, columns, note, print, print_json};
 use super::{Global, advice};
@@ -104,7 +105,10 @@ impl From<SessionSummary> for Session {
 /// # Errors
 /// The database cannot be read.
 pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
-    let filter = SessionFilter { spans: args.narrow.filter()?, ..SessionFilter::default() };
+    let filter = SessionFilter {
+        spans: args.narrow.filter(&Calendar::of_this_machine())?,
+        ..SessionFilter::default()
+    };
     let narrowed = !filter.spans.is_empty();
     let default = if args.json { 0 } else { 20 };
     let limit = match args.limit.unwrap_or(default) {

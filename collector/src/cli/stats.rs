@@ -8,6 +8,7 @@ use hookspan_view::source::{LatencyRow, LineFilter};
 use rusqlite::Connection;
 use serde::Serialize;
 
+use super::calendar::{Calendar, after};
 use super::cost::{self, Cost};
 use super::narrow::Narrow;
 use super::output::{Paint, note, print, print_json};
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     /// What to group by
     #[arg(long, value_enum, default_value_t = Group::Tool)]
     group: Group,
-    /// Number of days up to today, in UTC; ignored with --from or --to
+    /// Days up to today; without meaning beside --from or --to
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: i64,
     /// Print a JSON array
@@ -64,7 +65,7 @@ impl Group {
 #[derive(Serialize)]
 struct Row {
     name: String,
-    count: u64,
+    n: u64,
     errors: u64,
     /// Calls whose duration no hook reports. The durations below do not include them, and are null if no duration is
     /// known.
@@ -77,7 +78,7 @@ struct Row {
     total_us: Option<u64>,
     /// Estimated cost by model; never a bill. Left out without a price table.
     #[serde(skip_serializing_if = "Option::is_none")]
-    estimated_cost: Option<Cost>,
+    cost: Option<Cost>,
 }
 
 /// Runs the command.
@@ -89,17 +90,18 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Err(Misuse("--days must be between 1 and 3660".to_owned()).into());
     }
     let database = open::reader(&global.state.database())?;
-    let today = clock::now().0.div_euclid(DAY_NS);
-    let narrow = args.narrow.filter()?;
-    let rows = rows(&database, &args, &narrow, today);
+    let calendar = Calendar::of_this_machine();
+    let today = calendar.day(clock::now());
+    let days = calendar.bounds(after(today, 1 - args.days), today);
+    let narrow = args.narrow.filter(&calendar)?;
+    let rows = rows(&database, &args, &narrow, days);
     let rows = rows.context("cannot read the database")?;
     let config = global.config()?;
     let prices = config.prices;
     // Costs are those of all turns in these days, so they are shown only without filters.
     let used = match prices.is_empty() || !narrow.is_empty() {
         true => Vec::new(),
-        false => read::usage(&database, (today - args.days + 1) * DAY_NS)
-            .context("cannot read the database")?,
+        false => read::usage(&database, days.0).context("cannot read the database")?,
     };
     let cost_of = |model: &str| {
         let (_, usage) = used.iter().find(|(name, _)| name.as_deref() == Some(model))?;
@@ -108,7 +110,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         let row = |row: LatencyRow| {
             let cost = (args.group == Group::Model).then(|| cost_of(&row.name)).flatten();
-            Row { estimated_cost: Cost::of(&prices, cost), ..Row::from(row) }
+            Row { cost: Cost::of(&prices, cost), ..Row::from(row) }
         };
         let rows: Vec<_> = rows.into_iter().map(row).collect();
         print_json(&rows)?;
@@ -119,8 +121,9 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
-        let older = read::older(&database, args.group.word(), today - args.days + 1);
-        note(&nothing(args.days, today, older.context("cannot read the database")?));
+        let first = days.0.div_euclid(DAY_NS);
+        let older = read::older(&database, args.group.word(), first);
+        note(&nothing(args.days, first, older.context("cannot read the database")?));
         return Ok(ExitCode::SUCCESS);
     }
     let mut shown = table(args.group.word(), &rows, Paint::stdout(&global.env));
@@ -148,30 +151,33 @@ fn rows(
     database: &Connection,
     args: &Args,
     narrow: &LineFilter,
-    today: i64,
+    days: (i64, i64),
 ) -> rusqlite::Result<Vec<LatencyRow>> {
     let group = args.group.word();
-    if narrow.is_empty() {
-        return read::latency(database, group, (today - args.days + 1, today));
-    }
-    let filter = within(args, narrow.clone(), today);
-    read::latency_of(database, group, &filter, usize::MAX).map(Option::unwrap_or_default)
+    let found = match narrow.is_empty() {
+        true => read::latency_between(database, group, days, usize::MAX)?,
+        false => {
+            let filter = within(narrow.clone(), days);
+            read::latency_of(database, group, &filter, usize::MAX)?
+        }
+    };
+    Ok(found.unwrap_or_default())
 }
 
 /// The filter with a period: the period of `--from` and `--to` if given, otherwise the last days.
-fn within(args: &Args, mut filter: LineFilter, today: i64) -> LineFilter {
+fn within(mut filter: LineFilter, (from_ns, to_ns): (i64, i64)) -> LineFilter {
     if filter.from_ns.is_none() && filter.to_ns.is_none() {
-        filter.from_ns = Some((today - args.days + 1) * DAY_NS);
-        filter.to_ns = Some((today + 1) * DAY_NS - 1);
+        (filter.from_ns, filter.to_ns) = (Some(from_ns), Some(to_ns));
     }
     filter
 }
 
 /// The message for an empty period. It says where older spans are.
-fn nothing(days: i64, today: i64, older: Option<(i64, u64)>) -> String {
+fn nothing(days: i64, first: i64, older: Option<(i64, u64)>) -> String {
     let nothing = format!("nothing has ended in the last {days} days");
     let Some((newest, spans)) = older else { return nothing };
-    let ask = (today - newest + 1).clamp(1, 3_660);
+    // The newest day is one of UTC, and may have begun a day earlier here.
+    let ask = (days + first - newest + 1).clamp(1, 3_660);
     format!("{nothing}; {spans} spans are older: hookspan stats --days {ask}")
 }
 
@@ -179,7 +185,7 @@ impl From<LatencyRow> for Row {
     fn from(row: LatencyRow) -> Self {
         Self {
             name: row.name,
-            count: row.count,
+            n: row.count,
             errors: row.errors,
             unknown: row.unknown,
             p50_us: row.p50_us,
@@ -188,7 +194,7 @@ impl From<LatencyRow> for Row {
             p99_us: row.p99_us,
             max_us: row.max_us,
             total_us: row.total_us,
-            estimated_cost: None,
+            cost: None,
         }
     }
 }
@@ -231,10 +237,10 @@ mod tests {
 
     #[test]
     fn an_empty_period_says_which_one_is_not() {
-        assert_eq!(nothing(30, 100, None), "nothing has ended in the last 30 days");
+        assert_eq!(nothing(30, 71, None), "nothing has ended in the last 30 days");
         assert_eq!(
-            nothing(30, 100, Some((60, 7))),
-            "nothing has ended in the last 30 days; 7 spans are older: hookspan stats --days 41"
+            nothing(30, 71, Some((60, 7))),
+            "nothing has ended in the last 30 days; 7 spans are older: hookspan stats --days 42"
         );
     }
 

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::Global;
 use super::blank::Blank;
+use super::calendar::Calendar;
 use super::output::{Paint, columns};
 use super::sessions::rfc3339;
 use crate::clock;
@@ -77,6 +78,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
     let source = StoreSource::new(&global.state.database(), Box::new(JournalHealth::default), []);
     let mut tail = Tail {
         source,
+        calendar: Calendar::of_this_machine(),
         paint: Paint::stdout(&global.env),
         blank: Blank::new(args.redact, &global.state, &global.config()?.redact)?,
         json: args.json,
@@ -111,6 +113,7 @@ pub(crate) fn run(global: &Global, args: Args) -> anyhow::Result<ExitCode> {
 
 struct Tail {
     source: StoreSource,
+    calendar: Calendar,
     paint: Paint,
     blank: Blank,
     json: bool,
@@ -149,7 +152,7 @@ impl Tail {
             out += &if self.json {
                 json(root, &project, line)?
             } else {
-                plain(&project, line, columns(), self.paint)
+                plain(&project, line, &self.calendar.clock(end(line)), columns(), self.paint)
             };
             out += "\n";
         }
@@ -174,9 +177,8 @@ impl Tail {
 }
 
 fn json(root: &str, project: &str, line: &Line) -> anyhow::Result<String> {
-    let end = line.end.unwrap_or(line.start);
     Ok(serde_json::to_string(&Shown {
-        ended_at: rfc3339(end),
+        ended_at: rfc3339(end(line)),
         session: root,
         project,
         span_id: line.id.to_string(),
@@ -187,8 +189,11 @@ fn json(root: &str, project: &str, line: &Line) -> anyhow::Result<String> {
     })?)
 }
 
-fn plain(project: &str, line: &Line, columns: usize, paint: Paint) -> String {
-    let end = line.end.unwrap_or(line.start);
+fn end(line: &Line) -> Timestamp {
+    line.end.unwrap_or(line.start)
+}
+
+fn plain(project: &str, line: &Line, time: &str, columns: usize, paint: Paint) -> String {
     let duration = line.length_ns().map_or_else(|| "?".to_owned(), text::duration);
     let duration = text::right(&duration, 6);
     let state = match line.outcome {
@@ -198,14 +203,8 @@ fn plain(project: &str, line: &Line, columns: usize, paint: Paint) -> String {
     };
     let label = text::cell(&line.label, columns.saturating_sub(39).max(20));
     let label = if line.kind == LineKind::Turn { paint.bold(&label) } else { label };
-    let row = format!("{} {} {label} {duration} {state}", time(end), text::cell(project, 14));
+    let row = format!("{time} {} {label} {duration} {state}", text::cell(project, 14));
     row.trim_end().to_owned()
-}
-
-/// The time of day in UTC.
-fn time(at: Timestamp) -> String {
-    let whole = rfc3339(at);
-    whole.get(11..19).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -226,7 +225,7 @@ mod tests {
             flags: 0,
             wait_us: 0,
         };
-        let shown = plain("a-project-with-a-name", &line, 80, Paint::plain());
+        let shown = plain("a-project-with-a-name", &line, "20:27:00", 80, Paint::plain());
         assert_eq!(
             shown,
             "20:27:00 a-project-wit… Shell ␛]0;x␇ long long long long long lo…  20.1s failed"

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use hookspan_core::price::Usage;
 use hookspan_view::Result;
 use hookspan_view::health::Health;
-use hookspan_view::source::{Administration, DayTime, HeatCell, LatencyRow, Statistics};
+use hookspan_view::source::{Administration, HeatCell, LatencyRow, Spent, Statistics};
 
 use crate::clock;
 use crate::export;
@@ -146,7 +146,8 @@ impl Told {
             let label = [("gen_ai_tool_name", tool.as_str())];
             page.sum("hookspan_tool_errors_total", &label, all.errors as f64);
         }
-        turn_time(&mut page, &source.times(days)?);
+        let spent = source.spent(&[days.0 * DAY_NS, (days.1 + 1) * DAY_NS])?;
+        turn_time(&mut page, &spent);
         Ok(page.out)
     }
 }
@@ -206,18 +207,18 @@ fn tokens(page: &mut Page<'_>, usage: &[(Option<String>, Usage)]) {
 }
 
 /// Where the time of turns went, including hooks and waits for approval.
-fn turn_time(page: &mut Page<'_>, days: &[DayTime]) {
+fn turn_time(page: &mut Page<'_>, spent: &[Spent]) {
     let name = "hookspan_turn_seconds_total";
     page.family(name, "counter", "Where the time of finished turns went.");
     let mut parts: BTreeMap<&str, i64> = BTreeMap::new();
-    for (part, ns) in days.iter().flat_map(|day| day.parts.named()) {
+    for (part, ns) in spent.iter().flat_map(|one| one.time.parts.named()) {
         *parts.entry(part).or_default() += ns;
     }
     for (part, ns) in parts {
         page.sum(name, &[("part", part)], ns as f64 / 1e9);
     }
     page.family("hookspan_turns_total", "counter", "Finished turns.");
-    let turns = days.iter().map(|day| day.turns).sum::<u64>() as f64;
+    let turns = spent.iter().map(|one| one.time.turns).sum::<u64>() as f64;
     page.sum("hookspan_turns_total", &[], turns);
 }
 

@@ -16,9 +16,9 @@ mod spent;
 mod words;
 mod work;
 
-pub(crate) use counted::{heat_of, latency_of, spent_of};
+pub(crate) use counted::{heat_of, latency_between, latency_of, spent_of};
 pub(crate) use files::{files, touches};
-pub(crate) use periods::{arrival, heat, latency, older, times};
+pub(crate) use periods::{arrival, heat, latency, older};
 pub(crate) use spans::{
     changed_spans, exports, last_settled, settled_after, span, span_count, span_of, span_row,
     spans, trace,

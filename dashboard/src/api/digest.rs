@@ -5,17 +5,19 @@ use std::sync::Arc;
 use axum::extract::State;
 use hookspan_core::price::Prices;
 use hookspan_view::digest::{Digest, Done};
+use hookspan_view::source::LineFilter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::extract::Params;
-use super::latency::{DAY_NS, Period, PeriodQuery};
+use super::period::{DAY_NS, Period, PeriodQuery, too_many};
 use super::sessions::CostItem;
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
 
-const DAY_US: i64 = DAY_NS / 1_000;
+/// Sums are kept for quarters of an hour.
+const QUARTER_NS: i64 = 900_000_000_000;
 /// Maximum length of the period, because every turn in it is read.
 const DAYS_MAX: i64 = 31;
 
@@ -85,25 +87,34 @@ pub(super) async fn digest(
     State(app): State<Arc<App>>,
     Params(period): Params<PeriodQuery>,
 ) -> Answer<Shown> {
-    let period = Period::of(&period, app.clock.now_ns())?;
-    let days = period.in_units(DAY_NS);
-    if days.1 - days.0 >= DAYS_MAX {
+    let now_ns = app.clock.now_ns();
+    let (from_ns, last_ns) = Period::of(&period, now_ns)?.spans(now_ns);
+    // A day of 25 hours may be among them.
+    if last_ns - from_ns > DAYS_MAX * DAY_NS + DAY_NS / 24 {
         return Err(Problem::bad_parameter("days", "between 1 and 31"));
     }
+    let edges = [from_ns, last_ns.saturating_add(1)];
     let shown = read(&app, move |source| {
         let prices = source.prices();
-        let digest = Digest::of(&source.times(days)?, source.work(days)?, prices);
+        let has_sums = edges.iter().all(|edge| edge % QUARTER_NS == 0);
+        let spent = match has_sums {
+            true => Some(source.spent(&edges)?),
+            false => source.spent_of(&edges, &LineFilter::default())?,
+        };
+        let Some(spent) = spent else { return Ok(None) };
+        let times: Vec<_> = spent.into_iter().map(|one| one.time).collect();
+        let digest = Digest::of(&times, source.work((from_ns, last_ns))?, prices);
         let project = |done: &Done| DigestProject {
             project: done.project.clone(),
             sums: DigestSums::of(done, prices),
         };
-        Ok(Shown {
-            from_us: days.0 * DAY_US,
-            to_us: (days.1 + 1) * DAY_US,
+        Ok(Some(Shown {
+            from_us: from_ns / 1_000,
+            to_us: edges[1] / 1_000,
             total: DigestSums::of(&digest.total, prices),
             items: digest.projects.iter().map(project).collect(),
             more_projects: digest.more,
-        })
+        }))
     });
-    json(shown.await?)
+    json(shown.await?.ok_or_else(|| too_many("turns"))?)
 }

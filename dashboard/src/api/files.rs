@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::latency::{Period, PeriodQuery};
+use super::period::{Period, PeriodQuery};
 use super::query::{OneOf, words};
 use super::{Answer, json, read, session_url};
 use crate::App;

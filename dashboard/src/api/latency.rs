@@ -7,19 +7,18 @@ use axum::extract::State;
 use hookspan_view::filter::{NONE, YES};
 use hookspan_view::line::LineKind;
 use hookspan_view::outcome::OutcomeFilter;
-use hookspan_view::source::{COUNTED_MAX, HeatCell, LatencyRow, LineFilter};
+use hookspan_view::source::{HeatCell, LatencyRow, LineFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::query::{Narrow, Number, OneOf, Words, words};
+use super::period::{self, DAY_NS, Period, PeriodQuery, too_many};
+use super::query::{Narrow, OneOf, Words, words};
 use super::{Answer, json, read};
 use crate::App;
 use crate::problem::Problem;
 
 const HOUR_NS: i64 = 3_600_000_000_000;
-pub(super) const DAY_NS: i64 = 24 * HOUR_NS;
-const DAYS_MAX: i64 = 3_660;
 const DAY_HOURS: i64 = 24;
 /// Maximum number of columns of the heatmap (one more may occur). Longer periods have wider columns.
 const COLUMNS_MAX: i64 = 200;
@@ -45,14 +44,19 @@ impl Group {
 pub(super) struct Name {
     /// only the row with this name
     name: Option<String>,
+    /// lengths of the columns from from_us on, in minutes: 1440*29,1380 are 29 days and one of 23 hours; else whole
+    /// hours or UTC days
+    columns: Option<String>,
 }
 
 /// Percentiles of a period.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Latency {
     group: &'static str,
-    /// UTC days in the period.
+    /// UTC days that the period touches.
     days: i64,
+    /// What was counted. It begins and ends with UTC days, although a part of one was asked for, where that part has
+    /// too many spans to be counted one by one.
     from_us: i64,
     to_us: i64,
     items: Vec<LatencyItem>,
@@ -66,17 +70,6 @@ pub(super) struct Latency {
 struct Older {
     n: u64,
     last_us: i64,
-}
-
-/// A period.
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct PeriodQuery {
-    /// number of days up to now: 30 unless given, at most 3660
-    days: Option<Number>,
-    /// begin of the period, instead of `days`
-    from_us: Option<Number>,
-    /// end of the period; now unless given
-    to_us: Option<Number>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -112,77 +105,6 @@ impl LatencyItem {
             max_us: row.max_us,
             total_us: row.total_us,
         }
-    }
-}
-
-impl PeriodQuery {
-    /// Where the period begins, if the query says so.
-    pub(super) fn begin_ns(&self) -> Option<i64> {
-        self.from_us.map(Number::us_as_ns)
-    }
-}
-
-/// The period: `days` up to now, or whatever lies between `from_us` and `to_us`.
-pub(super) struct Period {
-    from_ns: i64,
-    to_ns: i64,
-    /// The period was given as a number of days up to now. Such days are UTC days.
-    is_recent: bool,
-}
-
-impl Period {
-    pub(super) fn of(query: &PeriodQuery, now_ns: i64) -> Result<Self, Problem> {
-        let days @ 1..=DAYS_MAX = query.days.map_or(30, |days| days.0) else {
-            return Err(Problem::bad_parameter("days", "between 1 and 3660"));
-        };
-        let to_ns = query.to_us.map_or(now_ns, Number::us_as_ns);
-        let from_ns = query.from_us.map_or(now_ns - (days - 1) * DAY_NS, Number::us_as_ns);
-        if from_ns > to_ns || to_ns.saturating_sub(from_ns) > DAYS_MAX * DAY_NS {
-            return Err(Problem::bad_parameter("from_us", "before to_us, by at most ten years"));
-        }
-        Ok(Self { from_ns, to_ns, is_recent: query.from_us.is_none() })
-    }
-
-    /// Whether the period consists of whole UTC days, or ends now.
-    pub(super) fn is_whole_days(&self, now_ns: i64) -> bool {
-        let is_start = |ns: i64| ns.rem_euclid(DAY_NS) == 0;
-        let ends = self.to_ns >= now_ns || is_start(self.to_ns.saturating_add(1_000));
-        ends && (self.is_recent || is_start(self.from_ns))
-    }
-
-    /// From and to, nanoseconds since the epoch.
-    pub(super) fn bounds(&self) -> (i64, i64) {
-        (self.from_ns, self.to_ns)
-    }
-
-    /// The edges of columns of UTC days. If the period has more than `most` days, each column has several days.
-    pub(super) fn edges(&self, now_ns: i64, most: i64) -> Vec<i64> {
-        let (first, last) = self.in_units(DAY_NS);
-        let days = last - first + 1;
-        let widths = [1, 7, 28, 91];
-        let width = widths.into_iter().find(|width| days <= width * most).unwrap_or(91);
-        let columns = (days + width - 1) / width;
-        let mut edges: Vec<i64> =
-            (0..=columns).map(|column| (first + column * width) * DAY_NS).collect();
-        // If the period begins or ends within a day, so does its first or last column.
-        if !self.is_whole_days(now_ns) {
-            if let Some(begin) = edges.first_mut() {
-                *begin = self.from_ns;
-            }
-            if let Some(end) = edges.last_mut() {
-                *end = self.to_ns.saturating_add(1);
-            }
-        }
-        edges
-    }
-
-    /// The filter with this period.
-    pub(super) fn within(&self, filter: LineFilter) -> LineFilter {
-        LineFilter { from_ns: Some(self.from_ns), to_ns: Some(self.to_ns), ..filter }
-    }
-
-    pub(super) fn in_units(&self, unit_ns: i64) -> (i64, i64) {
-        (self.from_ns.div_euclid(unit_ns), self.to_ns.div_euclid(unit_ns))
     }
 }
 
@@ -242,15 +164,6 @@ impl Asked {
     }
 }
 
-/// The error if too many spans or turns would have to be counted one by one.
-pub(super) fn too_many(what: &str) -> Problem {
-    let detail = format!(
-        "there are no sums for these filters, and more than {COUNTED_MAX} {what} of the period would have to be counted one by \
-         one: choose a shorter period or a project, or whole UTC days with no filter but the group's own"
-    );
-    Problem::bad_parameter("from_us", detail)
-}
-
 pub(super) async fn latency(
     State(app): State<Arc<App>>,
     Params(group): Params<Group>,
@@ -262,34 +175,40 @@ pub(super) async fn latency(
     let period = Period::of(&period, now_ns)?;
     let (first, last) = period.in_units(DAY_NS);
     let asked = Asked { group, filter: narrow.filter() };
-    let own = asked.own_name().filter(|_| period.is_whole_days(now_ns));
+    let own = asked.own_name();
     let (filter, has_words) = (period.within(asked.filter.clone()), !asked.filter.is_empty());
-    let (from_us, to_us) = match own {
-        Some(_) => (first * (DAY_NS / 1_000), (last + 1) * (DAY_NS / 1_000)),
-        None => (period.from_ns / 1_000, period.to_ns / 1_000),
-    };
-    let (rows, older) = read(&app, move |source| {
-        let rows = match own {
+    let bounds = period.spans(now_ns);
+    let days_ns = (first * DAY_NS, (last + 1) * DAY_NS - 1);
+    let (found, older) = read(&app, move |source| {
+        let found = match own {
             Some(own) => {
-                let mut rows = source.latency(group, (first, last))?;
+                let mut bounds = bounds;
+                let rows = match source.latency_between(group, bounds)? {
+                    Some(rows) => rows,
+                    None => {
+                        bounds = days_ns;
+                        source.latency(group, (first, last))?
+                    }
+                };
                 let is_own =
                     |name: &str| own.as_ref().is_none_or(|own| name.eq_ignore_ascii_case(own));
-                rows.retain(|row| is_own(&row.name));
-                Some(rows)
+                Some((rows.into_iter().filter(|row| is_own(&row.name)).collect(), bounds))
             }
-            None => source.latency_of(group, &filter)?,
+            None => source.latency_of(group, &filter)?.map(|rows| (rows, period.bounds())),
         };
         // Older figures are looked up only if there are none in the period.
-        let is_empty = rows.as_ref().is_some_and(Vec::is_empty) && !has_words;
+        let is_empty = found.as_ref().is_some_and(|(rows, _)| rows.is_empty()) && !has_words;
         let older = if is_empty { source.older(group, first)? } else { None };
-        Ok((rows, older))
+        Ok((found, older))
     })
     .await?;
     let older = older.map(|(day, n)| Older { n, last_us: day * (DAY_NS / 1_000) });
-    let rows = rows.ok_or_else(|| too_many("spans"))?;
+    let (rows, bounds): (Vec<LatencyRow>, _) = found.ok_or_else(|| too_many("spans"))?;
     let items: Vec<_> = rows.into_iter().map(|row| LatencyItem::new(&asked, row)).collect();
     let days = last - first + 1;
     let url = format!("/latency?group={group}");
+    let (from_us, to_us) =
+        (bounds.0.div_euclid(1_000), bounds.1.saturating_add(1).div_euclid(1_000));
     json(Latency { group, days, from_us, to_us, items, older, url })
 }
 
@@ -299,12 +218,15 @@ pub(super) struct Heatmap {
     group: &'static str,
     name: Option<String>,
     from_us: i64,
+    /// Of the first column.
     step_us: i64,
-    columns: i64,
+    /// The begin of each column, and the end of the last one.
+    edges_us: Vec<i64>,
+    columns: usize,
     /// Lower limit of each row, as the logarithm to base two of microseconds.
     buckets: Vec<u32>,
-    /// Index of the column, index of the row, and number of calls.
-    counts: Vec<(i64, usize, u64)>,
+    /// Column, row, calls.
+    counts: Vec<(usize, usize, u64)>,
     max: u64,
     url: String,
 }
@@ -312,21 +234,24 @@ pub(super) struct Heatmap {
 pub(super) async fn heatmap(
     State(app): State<Arc<App>>,
     Params(group): Params<Group>,
-    Params(Name { name }): Params<Name>,
+    Params(Name { name, columns }): Params<Name>,
     Params(narrow): Params<Narrow>,
-    Params(period): Params<PeriodQuery>,
+    Params(query): Params<PeriodQuery>,
 ) -> Answer<Heatmap> {
     let group = group.word();
-    let period = Period::of(&period, app.clock.now_ns())?;
+    let period = Period::of(&query, app.clock.now_ns())?;
     let asked = Asked { group, filter: narrow.filter() };
-    let (mut first, last) = period.in_units(HOUR_NS);
-    let step = step(last - first + 1);
-    // Columns of a day or more consist of whole days.
-    let daily = step >= DAY_HOURS;
-    if daily {
-        first = first.div_euclid(DAY_HOURS) * DAY_HOURS;
-    }
-    let hours = last - first + 1;
+    let edges = match (columns, query.begin_ns()) {
+        (Some(columns), Some(from_ns)) => hours(&period::asked(&columns, from_ns)?),
+        (Some(_), None) => {
+            return Err(Problem::bad_parameter("from_us", "where the first of the columns begins"));
+        }
+        (None, _) => even(period.in_units(HOUR_NS)),
+    };
+    let (first, last) =
+        (edges.first().copied().unwrap_or(0), edges.last().map_or(0, |end| end - 1));
+    // Sums of whole UTC days are enough where every column consists of some.
+    let daily = edges.iter().all(|hour| hour % DAY_HOURS == 0);
     let wanted = name.clone();
     // Sums are stored for each name as it was sent. Filter words ignore case.
     let days = (first.div_euclid(DAY_HOURS), last.div_euclid(DAY_HOURS));
@@ -346,18 +271,41 @@ pub(super) async fn heatmap(
         }
     });
     let cells = cells.await?.ok_or_else(|| too_many("spans"))?;
-    let (buckets, counts) = grid(&cells, first, step);
+    let (buckets, counts) = grid(&cells, &edges);
+    let us = |hour: i64| hour * (HOUR_NS / 1_000);
     json(Heatmap {
         url: format!("/latency?group={group}"),
         group,
         name,
-        from_us: first * (HOUR_NS / 1_000),
-        step_us: step * (HOUR_NS / 1_000),
-        columns: (hours + step - 1) / step,
+        from_us: us(first),
+        step_us: us(edges.get(1).map_or(1, |second| second - first)),
+        edges_us: edges.iter().copied().map(us).collect(),
+        columns: edges.len().saturating_sub(1),
         max: counts.iter().map(|(_, _, count)| *count).max().unwrap_or(0),
         buckets,
         counts,
     })
+}
+
+/// Times as hours since the epoch. Counts are kept by whole hours, so that a column of a zone that lies half an hour
+/// beside them begins up to 45 minutes early; the answer tells when.
+fn hours(edges: &[i64]) -> Vec<i64> {
+    let mut hours: Vec<i64> = edges.iter().map(|edge| edge.div_euclid(HOUR_NS)).collect();
+    hours.dedup();
+    if let [only] = hours[..] {
+        hours.push(only + 1);
+    }
+    hours
+}
+
+/// The edges of columns of equal width, which hold these hours. Columns of a day or more consist of whole UTC days.
+fn even((mut first, last): (i64, i64)) -> Vec<i64> {
+    let step = step(last - first + 1);
+    if step >= DAY_HOURS {
+        first = first.div_euclid(DAY_HOURS) * DAY_HOURS;
+    }
+    let columns = (last - first + step) / step;
+    (0..=columns).map(|column| first + column * step).collect()
 }
 
 /// Hours per column: the smallest usual step that gives at most [`COLUMNS_MAX`] columns.
@@ -366,16 +314,20 @@ fn step(hours: i64) -> i64 {
     steps.into_iter().find(|step| hours <= step * COLUMNS_MAX).unwrap_or(2_688)
 }
 
-type Grid = (Vec<u32>, Vec<(i64, usize, u64)>);
+type Grid = (Vec<u32>, Vec<(usize, usize, u64)>);
 
-/// The rows from the first to the last row with calls, and their cells.
-fn grid(cells: &[HeatCell], first: i64, step: i64) -> Grid {
+/// The rows from the first used one to the last, and their cells.
+fn grid(cells: &[HeatCell], edges: &[i64]) -> Grid {
+    let last = edges.last().copied().unwrap_or(i64::MIN);
+    let column = |hour: i64| edges.partition_point(|edge| *edge <= hour).checked_sub(1);
+    let cells: Vec<_> = cells.iter().filter(|cell| cell.hour < last).collect();
     let low = cells.iter().map(|cell| cell.bucket).min().unwrap_or(0);
     let high = cells.iter().map(|cell| cell.bucket).max().unwrap_or(0);
-    let mut sums: BTreeMap<(i64, usize), u64> = BTreeMap::new();
-    for cell in cells {
-        let column = (cell.hour - first).div_euclid(step);
-        *sums.entry((column, (cell.bucket - low) as usize)).or_default() += cell.count;
+    let mut sums: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for cell in &cells {
+        if let Some(column) = column(cell.hour) {
+            *sums.entry((column, (cell.bucket - low) as usize)).or_default() += cell.count;
+        }
     }
     let buckets = if cells.is_empty() { Vec::new() } else { (low..=high).collect() };
     (buckets, sums.into_iter().map(|((column, row), count)| (column, row, count)).collect())
@@ -388,13 +340,36 @@ mod tests {
     #[test]
     fn columns_are_never_too_many_and_hold_everything() {
         for hours in [1, 24, 200, 201, 720, 8_760, 87_840] {
-            assert!((hours + step(hours) - 1) / step(hours) <= COLUMNS_MAX, "{hours}");
+            let edges = even((100, 99 + hours));
+            assert!(edges.len() as i64 <= COLUMNS_MAX + 2, "{hours}");
+            assert!(edges[0] <= 100 && edges.last().unwrap() >= &(100 + hours), "{hours}");
         }
         let cell = |hour, bucket, count| HeatCell { hour, bucket, count };
         let cells = [cell(100, 10, 1), cell(101, 10, 2), cell(102, 12, 5)];
-        let (buckets, counts) = grid(&cells, 100, 2);
+        let (buckets, counts) = grid(&cells, &[100, 102, 104]);
         assert_eq!(buckets, [10, 11, 12]);
         assert_eq!(counts, [(0, 0, 3), (1, 2, 5)]);
-        assert_eq!(grid(&[], 0, 1), (vec![], vec![]));
+        assert_eq!(grid(&[], &[0, 1]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn columns_of_a_zone_may_have_any_length_and_begin_at_whole_hours() {
+        const MINUTE_NS: i64 = 60_000_000_000;
+        let cell = |hour, count| HeatCell { hour, bucket: 3, count };
+        // Days of 24, 23 and 24 hours; the first begins at two o'clock.
+        let edges = hours(&[120, 1_560, 2_940, 4_380].map(|minute| minute * MINUTE_NS));
+        assert_eq!(edges, [2, 26, 49, 73]);
+        let cells = [
+            cell(1, 9),
+            cell(2, 1),
+            cell(25, 2),
+            cell(26, 4),
+            cell(48, 8),
+            cell(49, 16),
+            cell(73, 9),
+        ];
+        assert_eq!(grid(&cells, &edges).1, [(0, 0, 3), (1, 0, 12), (2, 0, 16)]);
+        assert_eq!(hours(&[330, 1_770].map(|minute| minute * MINUTE_NS)), [5, 29]);
+        assert_eq!(hours(&[30, 45].map(|minute| minute * MINUTE_NS)), [0, 1]);
     }
 }

@@ -32,6 +32,7 @@ pub(crate) mod metrics;
 mod now;
 mod overview;
 mod payload;
+mod period;
 mod privacy;
 mod query;
 mod received;

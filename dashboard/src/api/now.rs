@@ -16,7 +16,7 @@ use hookspan_view::subject::readable;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::latency::DAY_NS;
+use super::period::DAY_NS;
 use super::sessions::{CostItem, SessionItem, cost_of};
 use super::{Answer, json, read, session_url};
 use crate::App;

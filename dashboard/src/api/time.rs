@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::Params;
-use super::latency::{Period, PeriodQuery, too_many};
+use super::period::{Period, PeriodQuery, asked, too_many};
 use super::query::{OneOf, Status, Yes, words};
 use super::sessions::{CostItem, PartItem};
 use super::{Answer, json, read};
@@ -21,13 +21,10 @@ use crate::problem::Problem;
 
 /// Maximum number of columns if the request does not list them. A longer period gets wider columns.
 const COLUMNS_MAX: i64 = 62;
-/// Maximum number of columns in a request: the days of all weeks that overlap a year.
-const ASKED_MAX: usize = 400;
-/// Number of projects or models with their own share in a column.
+/// Names that have a share of their own in a column.
 const SHARES_MAX: usize = 8;
-const MINUTE_NS: i64 = 60_000_000_000;
-/// The store keeps sums per quarter of an hour, because the time zones of today differ from UTC by a multiple of that.
-const QUARTER_NS: i64 = 15 * MINUTE_NS;
+/// Sums are kept for quarters of an hour.
+const QUARTER_NS: i64 = 900_000_000_000;
 
 /// Where the time of finished turns went.
 #[derive(Serialize, JsonSchema)]
@@ -266,31 +263,7 @@ pub(super) async fn time(
     json(Times { project: wanted.project, ..answer })
 }
 
-/// The edges of the requested columns.
-fn asked(columns: &str, from_ns: i64) -> Result<Vec<i64>, Problem> {
-    let wrong = || {
-        Problem::bad_parameter(
-            "columns",
-            "write up to 400 lengths in minutes, such as 1440*29,1380",
-        )
-    };
-    let mut edges = vec![from_ns];
-    for part in columns.split(',') {
-        let (length, times) = part.split_once('*').unwrap_or((part, "1"));
-        let length: i64 = length.parse().map_err(|_| wrong())?;
-        let times: usize = times.parse().map_err(|_| wrong())?;
-        if !(1..=527_040).contains(&length) || edges.len().saturating_add(times) > ASKED_MAX + 1 {
-            return Err(wrong());
-        }
-        for _ in 0..times {
-            let last = edges.last().copied().unwrap_or(from_ns);
-            edges.push(last.saturating_add(length * MINUTE_NS));
-        }
-    }
-    Ok(edges)
-}
-
-/// The filter words other than the project, as part of a URL.
+/// The filter words other than the project, as a query.
 fn beside(filter: &LineFilter) -> String {
     let model = filter.model.as_deref().map(|model| format!("model={}", super::escape(model)));
     let status = filter.failed.then(|| "status=error".to_owned());
@@ -438,7 +411,7 @@ mod tests {
     use hookspan_core::Parts;
 
     use super::*;
-    use crate::api::latency::DAY_NS;
+    use crate::api::period::DAY_NS;
 
     fn row(day: i64, project: Option<&str>, model: Option<&str>, other: i64) -> Spent {
         let parts = Parts { other, ..Parts::default() };
@@ -487,16 +460,5 @@ mod tests {
         let shares = &answer.days[0].shares;
         assert_eq!((shares.len(), shares[SHARES_MAX].of), (SHARES_MAX + 1, None));
         assert_eq!(shares.iter().map(|one| one.active_us).sum::<i64>(), 20);
-    }
-
-    #[test]
-    fn columns_are_lengths_in_minutes_and_bounded() {
-        let edges = asked("1440*2,1380,15", 900_000_000_000).unwrap();
-        let minutes: Vec<_> = edges.iter().map(|edge| edge / MINUTE_NS).collect();
-        assert_eq!(minutes, [15, 1_455, 2_895, 4_275, 4_290]);
-        for wrong in ["", "x", "0", "-5", "1440*401", "1*99999999999999999999", "1440*", "527041"] {
-            assert!(asked(wrong, 0).is_err(), "{wrong}");
-        }
-        assert_eq!(asked("1440*400", 0).unwrap().len(), 401);
     }
 }

@@ -76,6 +76,14 @@ impl Statistics for ListSource {
         Ok(durations.into_iter().map(row).collect())
     }
 
+    fn latency_between(
+        &self,
+        dimension: &str,
+        _between: (i64, i64),
+    ) -> Result<Option<Vec<LatencyRow>>> {
+        self.latency(dimension, (0, 0)).map(Some)
+    }
+
     fn heat(
         &self,
         dimension: &str,
@@ -100,12 +108,6 @@ impl Statistics for ListSource {
         }
         let cell = |((hour, bucket), count)| HeatCell { hour, bucket, count };
         Ok(cells.into_iter().map(cell).collect())
-    }
-
-    fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>> {
-        let data = self.data();
-        let times = data.turns.values().flatten().filter_map(|turn| time_of(&data, turn));
-        Ok(times.filter(|time| (days.0..=days.1).contains(&time.day)).collect())
     }
 
     fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>> {
@@ -152,15 +154,15 @@ impl Statistics for ListSource {
         self.spent(edges).map(Some)
     }
 
-    fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>> {
+    fn work(&self, between: (i64, i64)) -> Result<Vec<ProjectWork>> {
         let data = self.data();
         let mut projects: BTreeMap<Option<String>, ProjectWork> = BTreeMap::new();
         for session in &data.sessions {
             let turns = data.turns.get(&*session.root).into_iter().flatten();
-            let day = |turn: &&TurnSummary| turn.started_at.0.div_euclid(86_400_000_000_000);
             let turns = turns.filter(|turn| turn.ended_at.is_some());
-            let turns: Vec<_> =
-                turns.filter(|turn| (days.0..=days.1).contains(&day(turn))).collect();
+            let is_within =
+                |turn: &&TurnSummary| (between.0..=between.1).contains(&turn.started_at.0);
+            let turns: Vec<_> = turns.filter(is_within).collect();
             let project = session.workspace.as_deref().and_then(facet::project);
             let project = project.map(std::borrow::Cow::into_owned);
             let work = projects.entry(project.clone()).or_default();

@@ -254,11 +254,11 @@ export interface paths {
         get: {
             parameters: {
                 query?: {
-                    /** @description number of days up to now: 30 unless given, at most 3660 */
+                    /** @description up to now: 30, at most 3660 */
                     days?: number;
-                    /** @description begin of the period, instead of `days` */
+                    /** @description begins then, instead of `days` */
                     from_us?: number;
-                    /** @description end of the period; now unless given */
+                    /** @description ends then, instead of now */
                     to_us?: number;
                 };
                 header?: never;
@@ -436,11 +436,11 @@ export interface paths {
                     path: string;
                     /** @description name of the project; leave it out for a file outside of every workspace */
                     project?: string;
-                    /** @description number of days up to now: 30 unless given, at most 3660 */
+                    /** @description up to now: 30, at most 3660 */
                     days?: number;
-                    /** @description begin of the period, instead of `days` */
+                    /** @description begins then, instead of `days` */
                     from_us?: number;
-                    /** @description end of the period; now unless given */
+                    /** @description ends then, instead of now */
                     to_us?: number;
                 };
                 header?: never;
@@ -496,11 +496,11 @@ export interface paths {
                     session?: string;
                     /** @description the order, largest or newest first; `last` unless given */
                     sort?: "last" | "edits" | "reads" | "lines" | "errors" | "sessions";
-                    /** @description number of days up to now: 30 unless given, at most 3660 */
+                    /** @description up to now: 30, at most 3660 */
                     days?: number;
-                    /** @description begin of the period, instead of `days` */
+                    /** @description begins then, instead of `days` */
                     from_us?: number;
-                    /** @description end of the period; now unless given */
+                    /** @description ends then, instead of now */
                     to_us?: number;
                 };
                 header?: never;
@@ -802,11 +802,11 @@ export interface paths {
                     tag?: string;
                     /** @description name of a tool */
                     tool?: string;
-                    /** @description number of days up to now: 30 unless given, at most 3660 */
+                    /** @description up to now: 30, at most 3660 */
                     days?: number;
-                    /** @description begin of the period, instead of `days` */
+                    /** @description begins then, instead of `days` */
                     from_us?: number;
-                    /** @description end of the period; now unless given */
+                    /** @description ends then, instead of now */
                     to_us?: number;
                 };
                 header?: never;
@@ -856,6 +856,11 @@ export interface paths {
                 query?: {
                     /** @description tool unless given */
                     group?: "tool" | "model" | "kind" | "project";
+                    /**
+                     * @description lengths of the columns from from_us on, in minutes: 1440*29,1380 are 29 days and one of 23 hours; else whole
+                     *     hours or UTC days
+                     */
+                    columns?: string;
                     /** @description only the row with this name */
                     name?: string;
                     /** @description branch of its session at the end, or `none` */
@@ -876,11 +881,11 @@ export interface paths {
                     tag?: string;
                     /** @description name of a tool */
                     tool?: string;
-                    /** @description number of days up to now: 30 unless given, at most 3660 */
+                    /** @description up to now: 30, at most 3660 */
                     days?: number;
-                    /** @description begin of the period, instead of `days` */
+                    /** @description begins then, instead of `days` */
                     from_us?: number;
-                    /** @description end of the period; now unless given */
+                    /** @description ends then, instead of now */
                     to_us?: number;
                 };
                 header?: never;
@@ -2610,11 +2615,11 @@ export interface paths {
                     status?: "error";
                     /** @description tag of its session, or `none` */
                     tag?: string;
-                    /** @description number of days up to now: 30 unless given, at most 3660 */
+                    /** @description up to now: 30, at most 3660 */
                     days?: number;
-                    /** @description begin of the period, instead of `days` */
+                    /** @description begins then, instead of `days` */
                     from_us?: number;
-                    /** @description end of the period; now unless given */
+                    /** @description ends then, instead of now */
                     to_us?: number;
                 };
                 header?: never;
@@ -3339,21 +3344,26 @@ export interface components {
         Heatmap: {
             /** @description Lower limit of each row, as the logarithm to base two of microseconds. */
             buckets: number[];
-            /** Format: int64 */
+            /** Format: uint */
             columns: number;
-            /** @description Index of the column, index of the row, and number of calls. */
+            /** @description Column, row, calls. */
             counts: [
                 number,
                 number,
                 number
             ][];
+            /** @description The begin of each column, and the end of the last one. */
+            edges_us: number[];
             /** Format: int64 */
             from_us: number;
             group: string;
             /** Format: uint64 */
             max: number;
             name: string | null;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Of the first column.
+             */
             step_us: number;
             url: string;
         };
@@ -3429,10 +3439,14 @@ export interface components {
         Latency: {
             /**
              * Format: int64
-             * @description UTC days in the period.
+             * @description UTC days that the period touches.
              */
             days: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description What was counted. It begins and ends with UTC days, although a part of one was asked for, where that part has
+             *     too many spans to be counted one by one.
+             */
             from_us: number;
             group: string;
             items: components["schemas"]["LatencyItem"][];

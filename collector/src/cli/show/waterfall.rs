@@ -12,9 +12,10 @@ use hookspan_view::{facet, outcome};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::received;
+use crate::cli::calendar::Calendar;
 use crate::cli::cost;
 use crate::cli::output::Paint;
-use crate::cli::sessions::{marks_word, rfc3339, state_word};
+use crate::cli::sessions::{marks_word, state_word};
 use crate::text::{self, counted};
 
 /// Maximum indentation. Deeper lines are not indented further, so that there is room for their text.
@@ -30,10 +31,11 @@ pub(super) fn draw(
     prices: &Prices,
     (columns, paint): (usize, Paint),
 ) -> String {
+    let calendar = Calendar::of_this_machine();
     let received = received::Lines::new(all);
     let columns = columns.min(160);
     let mut page = Page { tree: tree(lines), received, columns, paint, out: String::new() };
-    page.heading(session);
+    page.heading(session, &calendar);
     // What programs tell of their tokens follows what hooks tell, and names its source.
     received::usage(all).iter().for_each(|line| page.line(&format!("tokens {line}")));
     page.repository(session);
@@ -81,20 +83,12 @@ struct Scale {
 }
 
 impl<'a> Page<'a> {
-    fn heading(&mut self, session: &SessionSummary) {
+    fn heading(&mut self, session: &SessionSummary, calendar: &Calendar) {
         let paint = self.paint;
         let wide = self.columns;
         let end = session.ended_at.unwrap_or(session.last_at);
         let facts = [
-            Some(
-                rfc3339(session.started_at)
-                    .replace('T', " ")
-                    .split('.')
-                    .next()
-                    .unwrap_or("")
-                    .to_owned()
-                    + " UTC",
-            ),
+            Some(calendar.stamp(session.started_at)),
             Some(text::duration(end.since(session.started_at))),
             Some(counted(session.generations, "turn")),
             Some(counted(session.tool_calls, "call")),

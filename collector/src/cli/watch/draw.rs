@@ -6,7 +6,7 @@ use hookspan_view::now::{Counts, Status};
 
 use super::look::{Agent, Now};
 use crate::cli::output::Paint;
-use crate::cli::sessions::{mark, rfc3339};
+use crate::cli::sessions::mark;
 use crate::text;
 
 /// Number of lines per running agent.
@@ -46,10 +46,9 @@ pub(super) fn frame(now: &Now, columns: usize, rows: usize, paint: Paint) -> Vec
 }
 
 fn heading(now: &Now, columns: usize, paint: Paint) -> String {
-    let time = rfc3339(now.at).get(11..19).unwrap_or_default().to_owned();
     let all = now.running.iter().chain(&now.waiting);
     let (need, ended) = Counts::of(all.map(|agent| agent.status)).words();
-    let mut words = format!("{time} UTC  {} running  {need}", now.running.len());
+    let mut words = format!("{}  {} running  {need}", now.clock, now.running.len());
     if let Some(ended) = ended {
         words += "  ";
         words += &ended;
@@ -171,6 +170,7 @@ mod tests {
     fn now(agents: usize) -> Now {
         Now {
             at: Timestamp(130_000_000_000),
+            clock: "00:02:10".to_owned(),
             collector: true,
             up: "hookspan up".to_owned(),
             running: vec![agent(SessionState::ToolOpen); agents],
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_card_tells_the_call_against_its_usual_time_and_why_it_needs_a_person() {
         let lines = frame(&now(1), 120, 24, Paint::plain());
-        assert_eq!(lines[0], "00:02:10 UTC  1 running  1 needs you  1 turn ended");
+        assert_eq!(lines[0], "00:02:10  1 running  1 needs you  1 turn ended");
         assert!(lines[1].starts_with("◐  project  turn 2  2m09s  fix/a"), "{}", lines[1]);
         assert!(lines[1].ends_with("▲ approval likely"), "{}", lines[1]);
         assert!(lines[2].ends_with("2m09s  usually 4.1s, 95 % within 20.1s"), "{}", lines[2]);

@@ -11,6 +11,7 @@ use hookspan_view::subject::readable;
 
 use crate::cli::Global;
 use crate::cli::blank::Blank;
+use crate::cli::calendar::Calendar;
 use crate::source::StoreSource;
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -24,6 +25,8 @@ const USUAL_NS: i64 = 60 * SECOND_NS;
 #[derive(Debug)]
 pub(super) struct Now {
     pub(super) at: Timestamp,
+    /// The same as a clock shows it.
+    pub(super) clock: String,
     /// Whether a collector runs. Without one, the state is that of the time when the last collector ended.
     pub(super) collector: bool,
     /// The command that starts a collector.
@@ -48,6 +51,7 @@ pub(super) struct Agent {
 /// Reads the store. Keeps what has not changed between two reads.
 pub(super) struct Look {
     source: StoreSource,
+    calendar: Calendar,
     blank: Blank,
     up: String,
     usual: Vec<LatencyRow>,
@@ -61,6 +65,7 @@ impl Look {
         let source = StoreSource::new(&database, Box::new(JournalHealth::default), []);
         Self {
             source,
+            calendar: Calendar::of_this_machine(),
             blank,
             up: global.command("up"),
             usual: Vec::new(),
@@ -87,7 +92,14 @@ impl Look {
         let (mut running, waiting): (Vec<Agent>, Vec<Agent>) =
             agents.into_iter().partition(|agent| is_open(&agent.session));
         running.sort_by_key(|agent| !agent.status.alarms());
-        Ok(Now { at, collector, up: self.up.clone(), running, waiting })
+        Ok(Now {
+            at,
+            clock: self.calendar.clock(at),
+            collector,
+            up: self.up.clone(),
+            running,
+            waiting,
+        })
     }
 
     fn agents(&mut self, at: Timestamp) -> hookspan_view::Result<Vec<Agent>> {

@@ -12,13 +12,14 @@ use hookspan_view::source::{HeatCell, LatencyRow, LineFilter, Spent};
 use rusqlite::{Connection, Row, ToSql};
 
 use super::lines::matches;
-use super::periods::{Sum, by_count};
+use super::periods::{Sum, by_count, sketches};
 use super::words::{self, Words};
 use super::{spent, sql_limit};
 use crate::store::rows;
 use crate::store::write::{DAY_HOURS, HEAT_BUCKETS, Sums, TURN_SUMS, plus, turn_sums};
 
 const HOUR_NS: i64 = 3_600_000_000_000;
+const DAY_NS: i64 = 24 * HOUR_NS;
 
 /// Sessions `v` that can contain a match. Other sessions are not read.
 fn sessions() -> String {
@@ -41,18 +42,51 @@ pub(crate) fn latency_of(
     most: usize,
 ) -> rusqlite::Result<Option<Vec<LatencyRow>>> {
     let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
-    let whole = each(db, dimension, filter, most, |span| {
-        let sum = match sums.entry(span.name) {
-            Entry::Occupied(sum) => sum.into_mut(),
-            Entry::Vacant(free) => free.insert(Sum::new()?),
-        };
-        sum.record(span.us, span.failed);
-        Ok(())
-    })?;
+    let whole = each(db, dimension, filter, most, |span| record(&mut sums, span))?;
     Ok(whole.then(|| by_count(sums)))
 }
 
-/// Durations of the settled spans that match, with a count for each. `None` if more than `most` spans would have to be read.
+/// Percentiles per name of `dimension`, from the first to the last nanosecond given. Whole UTC days come from their
+/// sums. Of a part of a day the spans are counted one by one; `None` if there are more than `most` of them.
+///
+/// # Errors
+/// Returns SQLite's error if the database cannot be read.
+pub(crate) fn latency_between(
+    db: &Connection,
+    dimension: &str,
+    (from, to): (i64, i64),
+    most: usize,
+) -> rusqlite::Result<Option<Vec<LatencyRow>>> {
+    let end = to.saturating_add(1);
+    let (first, after) =
+        (from.saturating_add(DAY_NS - 1).div_euclid(DAY_NS), end.div_euclid(DAY_NS));
+    let (mut sums, parts) = match first < after {
+        true => {
+            let sums = sketches(db, dimension, (first, after - 1))?;
+            (sums, vec![(from, first * DAY_NS - 1), (after * DAY_NS, to)])
+        }
+        false => (BTreeMap::new(), vec![(from, to)]),
+    };
+    for (from, to) in parts.into_iter().filter(|(from, to)| from <= to) {
+        let filter = LineFilter { from_ns: Some(from), to_ns: Some(to), ..LineFilter::default() };
+        if !each(db, dimension, &filter, most, |span| record(&mut sums, span))? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(by_count(sums)))
+}
+
+fn record(sums: &mut BTreeMap<String, Sum>, span: Counted) -> rusqlite::Result<()> {
+    let sum = match sums.entry(span.name) {
+        Entry::Occupied(sum) => sum.into_mut(),
+        Entry::Vacant(free) => free.insert(Sum::new()?),
+    };
+    sum.record(span.us, span.failed);
+    Ok(())
+}
+
+/// Durations of the settled spans that match, with a count for each. `None` if more than `most` spans would have to
+/// be read.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.

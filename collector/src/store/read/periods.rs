@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use hookspan_core::Parts;
 use hookspan_view::health::Arrival;
-use hookspan_view::source::{DayTime, HeatCell, LatencyRow};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
+use hookspan_view::source::{HeatCell, LatencyRow};
+use rusqlite::Connection;
 
 use crate::store::rows::count;
 use crate::store::write::{BLOCK_DAYS, DAY_HOURS, DIGITS, LONGEST_US, heat_read};
@@ -39,51 +37,6 @@ pub(crate) fn heat(
         cells.extend(used.map(|(bucket, count)| HeatCell { hour, bucket, count: count.into() }));
     }
     Ok(cells)
-}
-
-/// Where the time of settled turns went during `days`, by day and project.
-///
-/// # Errors
-/// Returns SQLite's error if the database cannot be read.
-pub(crate) fn times(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<DayTime>> {
-    let mut statement = db.prepare_cached(
-        "SELECT quarter / 96, project, sum(turns), sum(calls), sum(errors), sum(active_ns),
-                iif(sum(input_turns), sum(input), NULL), iif(sum(output_turns), sum(output), NULL),
-                sum(thinking), sum(responding), sum(tools), sum(shell), sum(mcp), sum(edits), sum(subagent),
-                sum(wait), sum(hooks), sum(other)
-         FROM turn_time WHERE width = 96 AND quarter BETWEEN ?1 * 96 AND ?2 * 96 GROUP BY quarter, project",
-    )?;
-    let read = |row: &Row<'_>| {
-        Ok(DayTime {
-            day: row.get(0)?,
-            project: Some(row.get(1)?).filter(|name: &String| !name.is_empty()),
-            turns: count(row, 2)?,
-            calls: count(row, 3)?,
-            errors: count(row, 4)?,
-            active_ns: row.get(5)?,
-            input: said(row, 6)?,
-            output: said(row, 7)?,
-            parts: Parts {
-                thinking: row.get(8)?,
-                responding: row.get(9)?,
-                tools: row.get(10)?,
-                shell: row.get(11)?,
-                mcp: row.get(12)?,
-                edits: row.get(13)?,
-                subagent: row.get(14)?,
-                wait: row.get(15)?,
-                hooks: row.get(16)?,
-                other: row.get(17)?,
-            },
-        })
-    };
-    statement.query_map(days, read)?.collect()
-}
-
-/// A count. `None` if no turn reported one.
-fn said(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
-    let is_said = row.get_ref(index)? != ValueRef::Null;
-    is_said.then(|| count(row, index)).transpose()
 }
 
 /// The newest day before `day` that has a settled span of `dimension`, and the number of such spans before `day`.
@@ -172,7 +125,7 @@ impl Sum {
 }
 
 /// Calls, failures and durations by name, added up over `days`.
-fn sketches(
+pub(super) fn sketches(
     db: &Connection,
     dimension: &str,
     days: (i64, i64),

@@ -1,4 +1,4 @@
-//! Reads what turns did during a period of days, by project.
+//! Reads what turns did during a period, by project.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,6 @@ use rusqlite::{Connection, Row};
 
 use crate::store::rows::count;
 
-const DAY_NS: i64 = 86_400_000_000_000;
 /// Number of characters that identify a commit. A command's output abbreviates the name.
 const COMMIT_CHARS: usize = 7;
 
@@ -23,13 +22,13 @@ struct Sum {
     usage: BTreeMap<Option<String>, Usage>,
 }
 
-/// What finished turns that began on `days` did, by project.
+/// What finished turns did that began between two times, nanoseconds since the epoch, by project.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
-pub(crate) fn work(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<ProjectWork>> {
-    // A session without activity since the first day has no such turn. So the index on the last activity can be used to
-    // skip most sessions.
+pub(crate) fn work(db: &Connection, between: (i64, i64)) -> rusqlite::Result<Vec<ProjectWork>> {
+    // Sessions without activity since the first time have no such turn, so the index on the last activity skips most of
+    // the table.
     let mut statement = db.prepare_cached(
         "SELECT s.project, s.root, t.edits, t.tests_passed, t.tests_failed, t.commits,
                 t.pull_request, t.model, t.input, t.output, t.cache_read, t.cache_write
@@ -38,7 +37,7 @@ pub(crate) fn work(db: &Connection, days: (i64, i64)) -> rusqlite::Result<Vec<Pr
            AND t.started_ns BETWEEN ?1 AND ?2 AND t.ended_ns IS NOT NULL",
     )?;
     let mut projects: BTreeMap<Option<String>, Sum> = BTreeMap::new();
-    let mut found = statement.query((days.0 * DAY_NS, (days.1 + 1) * DAY_NS - 1))?;
+    let mut found = statement.query(between)?;
     while let Some(row) = found.next()? {
         let project: Option<String> = row.get(0)?;
         projects.entry(project.filter(|name| !name.is_empty())).or_default().add(row)?;

@@ -20,7 +20,8 @@ pub use search::{Found, Hit, Query, Search};
 pub use sessions::{Position, SessionFilter, SessionSort, Sessions};
 pub use spans::{Failure, LineFilter, Lines, Spans};
 pub use statistics::{
-    COUNTED_MAX, DayTime, Gap, HeatCell, LatencyRow, ProjectWork, Spent, Statistics, Totals,
+    COUNTED_MAX, DayTime, EDGES_MAX, Gap, HeatCell, LatencyRow, ProjectWork, Spent, Statistics,
+    Totals,
 };
 
 /// All reading traits together. A type that implements the seven traits implements this one too.

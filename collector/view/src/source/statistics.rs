@@ -9,6 +9,9 @@ use crate::source::spans::LineFilter;
 /// Maximum number of spans or turns that are counted one by one for an answer. It limits how long a page can take.
 pub const COUNTED_MAX: usize = 100_000;
 
+/// Maximum number of spans that are counted one by one beside sums of whole days.
+pub const EDGES_MAX: usize = 10_000;
+
 /// Sums and distributions over many turns and spans. Every call is short (it runs on a thread for blocking work) and
 /// bounded by its arguments.
 pub trait Statistics {
@@ -21,6 +24,14 @@ pub trait Statistics {
     /// Percentiles per name of a dimension (`tool`, `model`, `kind`, `project`) over these days (days since the epoch,
     /// inclusive).
     fn latency(&self, dimension: &str, days: (i64, i64)) -> Result<Vec<LatencyRow>>;
+    /// The same from the first to the last of two nanoseconds since the epoch: from sums of whole UTC days, and from
+    /// spans counted one by one where the period has a part of a day. `None` if there are more than [`EDGES_MAX`]
+    /// such spans.
+    fn latency_between(
+        &self,
+        dimension: &str,
+        between: (i64, i64),
+    ) -> Result<Option<Vec<LatencyRow>>>;
     /// How often durations occurred, by power of two and by hour (with `daily`: by UTC day), in order of time. `hours`
     /// are hours since the epoch, inclusive. `name` selects one name of the dimension; without it, all names count.
     fn heat(
@@ -30,9 +41,6 @@ pub trait Statistics {
         hours: (i64, i64),
         daily: bool,
     ) -> Result<Vec<HeatCell>>;
-    /// Where the time of finished turns went during these days (days since the epoch, inclusive), by day, then by
-    /// project.
-    fn times(&self, days: (i64, i64)) -> Result<Vec<DayTime>>;
     /// Percentiles per name of a dimension over the settled spans that match, counted one by one. `None` if more than
     /// [`COUNTED_MAX`] spans would have to be read.
     fn latency_of(&self, dimension: &str, filter: &LineFilter) -> Result<Option<Vec<LatencyRow>>>;
@@ -51,8 +59,9 @@ pub trait Statistics {
     /// The same sums over the turns that match `project`, `model` and `failed` of the filter. The turns are counted one
     /// by one, so an edge may be any time. `None` if more than [`COUNTED_MAX`] turns would have to be read.
     fn spent_of(&self, edges: &[i64], filter: &LineFilter) -> Result<Option<Vec<Spent>>>;
-    /// The work of the finished turns that began on these days (days since the epoch, inclusive), by project.
-    fn work(&self, days: (i64, i64)) -> Result<Vec<ProjectWork>>;
+    /// The work of the finished turns that began between two times (nanoseconds since the epoch, both inclusive),
+    /// by project.
+    fn work(&self, between: (i64, i64)) -> Result<Vec<ProjectWork>>;
     /// The newest day before `before` for which [`Statistics::latency`] of `dimension` has figures, and the number of
     /// spans before `before`.
     fn older(&self, dimension: &str, before: i64) -> Result<Option<(i64, u64)>>;
@@ -110,10 +119,10 @@ pub struct HeatCell {
     pub count: u64,
 }
 
-/// Where the time of the finished turns of one day and project went.
+/// Where the time of the finished turns of one column and project went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DayTime {
-    /// UTC day on which the turns started, in days since the epoch.
+    /// Number of the column in which the turns started.
     pub day: i64,
     /// Last name of the workspace; `None` if Cursor named none.
     pub project: Option<String>,
@@ -136,7 +145,7 @@ pub struct DayTime {
 /// Sums over the finished turns of one column, project and model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// The sums; `day` is the number of the column.
+    /// The sums.
     pub time: DayTime,
     /// The model; `None` if the turns name none.
     pub model: Option<String>,

@@ -1,14 +1,17 @@
 // How long things take: percentiles per tool, model, kind or project, and a heatmap over time.
 /** @import { Answer, Heatmap, LatencyRow } from "../../types/answers" */
-/** @import { Go, PageProps } from "../../types/app" */
+/** @import { Go, PageProps, QueryParams } from "../../types/app" */
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui/html.js";
 import { count, duration } from "../format/quantity.js";
+import { columns } from "../format/local-days.js";
 import { date } from "../format/time.js";
 import { edges, grid, strength } from "./latency-grid.js";
 import { visible } from "../format/text.js";
-import { Choice, useDays, useQuery, useSort } from "../ui/fields.js";
+import { saveCsv } from "../ui/csv.js";
+import { Choice, useQuery, useSort } from "../ui/fields.js";
 import { Limits, WORDS, pass } from "../ui/limits.js";
 import { Page, Trouble, useTitle } from "../ui/page.js";
+import { useRange } from "../ui/range.js";
 import { colors, onTheme } from "../ui/theme.js";
 import { useAnswer } from "../ui/use-answer.js";
 import { sheet } from "../ui/sheet.js";
@@ -16,7 +19,6 @@ import { sheet } from "../ui/sheet.js";
 await sheet("pages");
 
 const GROUPS = ["tool", "model", "kind", "project"];
-const DAYS = [1, 7, 30, 365];
 const COLUMNS = /** @type {const} */ (["total_us", "p50_us", "p90_us", "p95_us", "p99_us", "max_us"]);
 const SORTS = /** @type {const} */ ([...COLUMNS, "n", "errors"]);
 
@@ -30,20 +32,23 @@ const NAMED = WORDS.filter((word) => !word.endsWith("_us"));
 export function Latency({ query, go }) {
   const { params, set } = useQuery("/latency", query, go);
   const group = GROUPS.find((one) => one === params.get("group")) ?? "tool";
-  const [days, choice] = useDays(DAYS, { params, set });
+  const range = useRange({ params, set });
+  const { days } = range;
   const name = params.get("name");
-  const asked = pass(params, new URLSearchParams({ group, days: String(days) }));
+  const asked = pass(params, new URLSearchParams({ group }));
+  for (const [name, value] of Object.entries(range.asked)) asked.set(name, value);
   const { sort: asking, order, head } = useSort({ params, set }, "n");
   const sort = SORTS.find((one) => one === asking) ?? "n";
   const { data, error, reload } = useAnswer(`latency?${asked}`, (event) => event === "spans" || event === "resync", 5_000);
   useTitle("Latency");
   const rows = useMemo(() => (data?.items ?? []).toSorted((a, b) => ((b[sort] ?? -1) - (a[sort] ?? -1)) * (order === "asc" ? -1 : 1)), [data, sort, order]);
   const most = Math.max(1, ...rows.map((row) => row.p99_us ?? 0));
-  const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(/** @type {string} */ value) => go(`/latency?${pass(params, new URLSearchParams({ group: value, days: String(days) }))}`, { replace: true })} />
-    ${choice}`;
-  return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${params} set=${set} names=${NAMED} />${rows.length === 0
-    ? html`<${Nothing} older=${data.older} days=${days} now=${data.to_us} set=${set} narrowed=${WORDS.some((word) => params.get(word))} />`
-    : html`<${Heat} group=${group} days=${days} asked=${asked} name=${name} go=${go} clear=${() => set("name", "")} />
+  const tools = html`<${Choice} name="group" values=${GROUPS} now=${group} choose=${(/** @type {string} */ value) => set({ group: value, name: "" })} />
+    ${range.control}<button type="button" disabled=${!rows.length} onClick=${() => saveCsv("latency", [group, "calls", "errors", ...COLUMNS.map((key) => `${key.slice(0, -3)} seconds`)], rows.map((row) => [row.name, row.n, row.errors, ...COLUMNS.map((key) => row[key] === null ? null : Number(row[key]) / 1e6)]))}>CSV</button>`;
+  return html`<${Page} title="Latency" tools=${tools} error=${error} reload=${reload} ready=${data}>${() => data && html`<${Limits} params=${range.without(params)} set=${set} names=${NAMED} />
+    ${data.from_us < range.from && html`<p class="dim">Counted from ${date(data.from_us)}: a part of that UTC day has too many spans.</p>`}${rows.length === 0
+    ? html`<${Nothing} older=${data.older} days=${days} set=${set} narrowed=${NAMED.some((word) => params.get(word))} />`
+    : html`<${Heat} group=${group} days=${days} asked=${asked} cut=${columns(range.from, range.to, days <= 7 ? 1 / 24 : days <= 30 ? 0.25 : days <= 120 ? 1 : 7)} name=${name} go=${go} clear=${() => set("name", "")} />
       <table class="list numbers"><caption class="sr">Percentiles per ${group}, ${group === "model" ? "of turns" : "of calls"}</caption>
       <thead><tr><th>${group}</th>${head("n", "count")}${COLUMNS.map((key) => head(key, key.replace("_us", "")))}${head("errors")}<th class="wide" aria-hidden="true">p50 ━ p90 ━ p99, logarithmic</th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.name} class=${row.name === name ? "chosen" : ""}>
@@ -56,13 +61,13 @@ export function Latency({ query, go }) {
 
 /**
  * Says that the period is empty, and offers a longer one that is not.
- * @param {{ older: Answer<"latency">["older"], days: number, now: number, set: (name: string, value: string) => void, narrowed: boolean }} props
+ * @param {{ older: Answer<"latency">["older"], days: number, set: QueryParams["set"], narrowed: boolean }} props
  */
-function Nothing({ older, days, now, set, narrowed }) {
+function Nothing({ older, days, set, narrowed }) {
   if (narrowed) return html`<p class="dim pad-y">No finished span matches. Remove a filter.</p>`;
-  const enough = older && DAYS.find((one) => one > days && now - one * 86_400e6 <= older.last_us);
+  const enough = older && [7, 30, 90, 365].find((one) => one > days && Date.now() * 1_000 - one * 86_400e6 <= older.last_us);
   return html`<p class="dim pad-y">No finished span in these days.${older && html` ${count(older.n)} ${older.n === 1 ? "is" : "are"} older, the newest of ${date(older.last_us).slice(0, 10)}.`}
-    ${enough && html` <button type="button" onClick=${() => set("days", String(enough))}>show ${enough === 365 ? "a year" : `${enough} days`}</button>`}</p>`;
+    ${enough && html` <button type="button" onClick=${() => set({ days: String(enough), from_us: "", to_us: "" })}>show ${enough === 365 ? "a year" : `${enough} days`}</button>`}</p>`;
 }
 
 /** @param {{ row: LatencyRow, most: number }} props */
@@ -80,9 +85,9 @@ const CELL_PX = 13;
 const LEFT_PX = 62;
 const BELOW_PX = 20;
 
-/** @param {{ group: string, days: number, asked: URLSearchParams, name: string | null, go: Go, clear: () => void }} props */
-function Heat({ group, days, asked, name, go, clear }) {
-  const { data, error, reload } = useAnswer(`latency/heatmap?${asked}${name ? `&name=${encodeURIComponent(name)}` : ""}`, (event) => event === "spans" || event === "resync", 5_000);
+/** @param {{ group: string, days: number, asked: URLSearchParams, cut: string, name: string | null, go: Go, clear: () => void }} props */
+function Heat({ group, days, asked, cut, name, go, clear }) {
+  const { data, error, reload } = useAnswer(`latency/heatmap?${asked}&columns=${cut}${name ? `&name=${encodeURIComponent(name)}` : ""}`, (event) => event === "spans" || event === "resync", 5_000);
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const host = useRef(/** @type {HTMLElement | null} */ (null));
   const [cell, setCell] = useState(/** @type {Cell | null} */ (null));
@@ -114,10 +119,9 @@ function Heat({ group, days, asked, name, go, clear }) {
   const open = ({ column, row }) => {
     if (!heat || !data) return;
     const [min, max] = edges(heat.buckets[row]);
-    const from = data.from_us + column * data.step_us;
     const list = pass(asked, new URLSearchParams({ min_us: String(min), max_us: String(max) }));
-    list.set("from_us", String(from));
-    list.set("to_us", String(from + data.step_us));
+    list.set("from_us", String(data.edges_us[column]));
+    list.set("to_us", String(data.edges_us[column + 1] - 1));
     if (name) list.set(group, name);
     go(`/search?${list}`);
   };
@@ -134,7 +138,11 @@ function Heat({ group, days, asked, name, go, clear }) {
     if (!dx && !dy) return;
     event.preventDefault();
     event.stopPropagation();
-    const now = cell ?? { column: heat.columns, row: Math.floor(heat.rows / 2) };
+    if (!cell) {
+      const begun = data?.edges_us.findLastIndex((at) => at <= Date.now() * 1_000) ?? 0;
+      return setCell({ column: Math.max(0, Math.min(heat.columns - 1, begun)), row: Math.floor(heat.rows / 2) });
+    }
+    const now = cell;
     setCell({ column: Math.max(0, Math.min(heat.columns - 1, now.column + dx)), row: Math.max(0, Math.min(heat.rows - 1, now.row + dy)) });
   };
   const words = cell && heat && data ? describe(cell, heat, data) : `${name ? `${visible(name)} · ` : ""}stronger colour = more calls. Choose a cell to list its spans.`;
@@ -150,9 +158,8 @@ function Heat({ group, days, asked, name, go, clear }) {
 /** @param {Cell} cell @param {Grid} heat @param {Heatmap} data */
 function describe({ column, row }, heat, data) {
   const [min, max] = edges(heat.buckets[row]);
-  const from = data.from_us + column * data.step_us;
   const n = heat.at(column, row);
-  return `${date(from)} – ${date(from + data.step_us).slice(11)} · ${duration(min)} to ${duration(max)} · ${n} ${n === 1 ? "span" : "spans"}`;
+  return `${date(data.edges_us[column])} – ${date(data.edges_us[column + 1]).slice(data.step_us > 86_400e6 ? 0 : 11)} · ${duration(min)} to ${duration(max)} · ${n} ${n === 1 ? "span" : "spans"}`;
 }
 
 /** @param {HTMLCanvasElement} canvas @param {Grid} heat @param {Heatmap} data @param {number} step @param {Cell | null} cell */
@@ -191,7 +198,7 @@ function paint(canvas, heat, data, step, cell) {
   let free = -Infinity;
   for (let column = 0; column < heat.columns; column += 1) {
     const x = LEFT_PX + column * step;
-    const text = data.step_us >= 86_400e6 ? date(data.from_us + column * data.step_us).slice(5, 10) : date(data.from_us + column * data.step_us).slice(5);
+    const text = date(data.edges_us[column]).slice(5, data.step_us >= 21_600e6 ? 10 : undefined);
     const wide = c.measureText(text).width;
     if (x < free || x + wide > width) continue;
     c.fillText(text, x, heat.rows * CELL_PX + 11);

@@ -45,20 +45,6 @@ export function Choice({ name, values, now, choose, word = (value) => value }) {
     <button type="button" aria-pressed=${value === now} onClick=${() => choose(value)}>${word(value)}</button>`)}</span>`;
 }
 
-/**
- * The number of days in the address (30 unless it is one of `values`), and the choice to draw.
- * @param {number[]} values @param {QueryParams} query @returns {[number, import("../../types/app").View]}
- */
-export function useDays(values, { params, set }) {
-  const asked = Number(params.get("days"));
-  const days = values.includes(asked) ? asked : 30;
-  /** @param {number} n */
-  const word = (n) => (n === 365 ? "1 y" : `${n} d`);
-  /** @param {number} value */
-  const choose = (value) => set("days", String(value));
-  return [days, html`<${Choice} name="days" values=${values} now=${days} choose=${choose} word=${word} />`];
-}
-
 /** The head of a column by which a list can be sorted; `now` is the direction in force. A second press reverses the order.
  * @param {{ label: string, now: "asc" | "desc" | null, sort: () => unknown }} props */
 export function SortHead({ label, now, sort }) {

@@ -46,7 +46,11 @@ fn percentiles_of_any_period_are_those_of_its_sorted_durations() {
         span.end = span.end.map(|end| End { at: Timestamp(span.start.0 + us(n) * 1_000), ..end });
         Change::Span(Box::new(span))
     });
-    let (_dir, _store, readers) = stored(spans);
+    let mut session = sample::session("r");
+    (session.started_at, session.last_at) =
+        (Timestamp(first * DAY), Timestamp((first + 100) * DAY));
+    let session = Change::Session(Box::new(session));
+    let (_dir, _store, readers) = stored(std::iter::once(session).chain(spans));
     // Periods that begin and end at every kind of place in a block of days, with and without whole blocks in between.
     for (from, to) in [(0, 89), (1, 1), (3, 70), (17, 40), (31, 64), (40, 89), (64, 65)] {
         let days = (first + from, first + to);
@@ -68,6 +72,15 @@ fn percentiles_of_any_period_are_those_of_its_sorted_durations() {
             let wrong = (found as f64 - exact).abs() / exact;
             assert!(wrong <= 0.001, "{from} to {to}, {share}: {found} is not {exact}");
         }
+        // A period that begins within its first day and ends within its last one, as days of a zone do.
+        let start = |n: i64| (first + n / 10) * DAY + n * 1_000;
+        let within = (start(from * 10 + 5), start(to * 10 + 7));
+        let between = |most| readers.with(|db| latency_between(db, "kind", within, most)).unwrap();
+        let wanted: Vec<i64> = (from * 10 + 5..=to * 10 + 7).map(us).collect();
+        let part = between(9).unwrap().remove(0);
+        assert_eq!(part.count, wanted.len() as u64, "{from} to {to}");
+        assert_eq!(part.total_us, Some(wanted.iter().sum::<i64>().cast_unsigned()));
+        assert_eq!(between(2), None, "more spans than may be counted one by one");
         let hours = (days.0 * 24, days.1 * 24 + 23);
         for daily in [true, false] {
             let cells = readers.with(|db| heat(db, "kind", None, hours, daily)).unwrap();

@@ -34,7 +34,11 @@ fn the_time_of_a_turn_counts_once_it_has_settled_and_goes_with_its_session() {
     let open = |root: &str| Span { settled: false, ..turn(root) };
     let told = |root: &str| Change::Turn(Box::new(sample::turn(root)));
     let (_dir, mut store, readers) = stored([Change::Span(Box::new(open("r"))), told("r")]);
-    let all = |readers: &Readers| readers.with(|db| times(db, (-1, 1))).unwrap();
+    const DAY: i64 = 86_400_000_000_000;
+    let all = |readers: &Readers| -> Vec<DayTime> {
+        let spent = readers.with(|db| spent(db, &[-DAY, 2 * DAY])).unwrap();
+        spent.into_iter().map(|one| one.time).collect()
+    };
     assert_eq!(all(&readers), []);
     // The turn counts once: first with the summary beside it, then by what is stored, and never twice.
     write(&mut store, [Change::Settle(SpanKey::of(&turn("r")))]);
@@ -78,7 +82,7 @@ fn tokens_of_a_day_are_unknown_until_a_turn_reports_some() {
     };
     let (_dir, mut store, readers) = stored(told("r", None));
     let tokens = || {
-        let day = readers.with(|db| times(db, (-1, 1))).unwrap().remove(0);
+        let day = readers.with(|db| spent(db, &[0, 86_400_000_000_000])).unwrap().remove(0).time;
         (day.turns, day.input, day.output)
     };
     assert_eq!(tokens(), (1, None, None));
