@@ -37,7 +37,7 @@ pub(crate) struct Plan {
 
 #[derive(Debug)]
 enum Step {
-    Install(Installed),
+    Install(Box<Installed>),
     Uninstall { program: PathBuf },
 }
 
@@ -114,7 +114,7 @@ impl Plan {
         }
         let after = edit::install(&before, &entry, &events.names(), &mut next.made)
             .map_err(|broken| file.broken(broken))?;
-        Ok(Self { file, after: Some(after), record, installed, step: Step::Install(next) })
+        Ok(Self { file, after: Some(after), record, installed, step: Step::Install(Box::new(next)) })
     }
 
     /// Plans the removal of an installation.
@@ -270,7 +270,7 @@ impl Plan {
             return Ok(Applied::Changed);
         }
         match std::mem::replace(&mut self.step, Step::Uninstall { program: PathBuf::new() }) {
-            Step::Install(next) => self.apply_install(state, next),
+            Step::Install(next) => self.apply_install(state, *next),
             Step::Uninstall { program } => self.apply_uninstall(state, &program),
         }
     }

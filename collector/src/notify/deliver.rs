@@ -199,7 +199,8 @@ fn desktop_program(_: Kind, _: &str, _: &str) -> Option<Vec<String>> {
     None
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use hookspan_core::Timestamp;
 
