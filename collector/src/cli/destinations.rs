@@ -196,6 +196,10 @@ fn describe(listed: &[Listed], paint: Paint) -> String {
             text::count(one.status.delivered),
             last_delivery(one.status.last_ok_us)
         );
+        if !one.status.by_policy.is_empty() {
+            let words = one.status.by_policy.join(", ");
+            out += &format!("  by policy, {}\n", text::visible(&words, 300));
+        }
         if let Some(metrics) = &one.status.metrics {
             out += &format!(
                 "  metrics {}, {}: {} points delivered, {} lost{}\n",
