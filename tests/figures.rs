@@ -382,12 +382,12 @@ fn an_answer_of_a_person_is_no_length_of_a_tool_anywhere() {
     let world = World::new();
     let stream = "collector/core/tests/streams/question-to-a-person.jsonl";
     world.ok(&["import", project().join(stream).to_str().unwrap()]);
-    let lengths = |row: &Value| ["count", "total_us", "max_us"].map(|name| row[name].clone());
+    let lengths = |row: &Value| ["n", "total_us", "max_us"].map(|name| row[name].clone());
     let asked = [json!(1), json!(null), json!(null)];
     assert_eq!(lengths(&stats(&world, "tool")["AskQuestion"]), asked);
     let all = stats(&world, "kind")["tools"].clone();
     assert_eq!(
-        [&all["count"], &all["unknown"], &all["total_us"]],
+        [&all["n"], &all["unknown"], &all["total_us"]],
         [&json!(2), &json!(1), &json!(3_500)]
     );
     let collector = Collector::start(&world);

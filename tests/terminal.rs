@@ -128,5 +128,5 @@ fn watch_prints_one_picture_where_there_is_no_terminal() {
     let world = with_a_session();
     let shown = world.ok(&["watch"]);
     assert!(shown.contains("0 running  nothing needs you"), "{shown}");
-    assert!(shown.contains("No collector runs") && !shown.contains('\x1b'), "{shown}");
+    assert!(shown.contains("No collector is running") && !shown.contains('\x1b'), "{shown}");
 }

@@ -36,9 +36,12 @@ enum What {
     Run,
 }
 
-fn kind(word: &str) -> Result<Kind, String> {
+fn kind(word: &str) -> Result<Kind, Misuse> {
     let all = Kind::ALL.map(Kind::as_str).join(", ");
-    Kind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or(format!("one of {all}"))
+    Kind::ALL
+        .into_iter()
+        .find(|kind| kind.as_str() == word)
+        .ok_or_else(|| Misuse(format!("one of {all}")))
 }
 
 /// Runs the command.

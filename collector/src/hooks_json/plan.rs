@@ -114,7 +114,13 @@ impl Plan {
         }
         let after = edit::install(&before, &entry, &events.names(), &mut next.made)
             .map_err(|broken| file.broken(broken))?;
-        Ok(Self { file, after: Some(after), record, installed, step: Step::Install(Box::new(next)) })
+        Ok(Self {
+            file,
+            after: Some(after),
+            record,
+            installed,
+            step: Step::Install(Box::new(next)),
+        })
     }
 
     /// Plans the removal of an installation.
