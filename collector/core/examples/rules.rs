@@ -20,8 +20,8 @@ use std::process::Command;
 
 use rules::{HEADING, RULES, Rule};
 
-/// Faults by stream.
-type Faults = BTreeMap<String, u64>;
+/// Faults by stream, each with a hash of the stream's tree.
+type Faults = BTreeMap<String, (u64, u64)>;
 
 fn main() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -58,27 +58,32 @@ extra, an orphan, below a wrong parent or of a wrong length, or a stream with wr
 a public report or capture tells ([FACTS.md](collector/core/tests/streams/FACTS.md), \"Tried from outside\").
 
 A row of zeros says that the scores of the streams do not need the rule: it decides something that is not scored (waiting, sizes of edits),
-another rule does the same, its stream is missing, or it carries nothing.
+or another rule does the same. \"Trees changed\" also counts the streams whose tree says something else without the rule. A rule without any
+carries nothing.
 
 Written by `cargo run -p hookspan-core --example rules`, which builds the program once for each rule. A test holds the list of rules
 against the source.
 
-| without | streams wrong | faults more | outside wrong | for example |
-|---|--:|--:|--:|---|
+| without | streams wrong | faults more | outside wrong | trees changed | for example |
+|---|--:|--:|--:|--:|---|
 ";
 
 fn total(faults: &Faults) -> u64 {
-    faults.values().sum()
+    faults.values().map(|(faults, _)| faults).sum()
 }
 
 fn row(rule: &Rule, with_all: &Faults, without: &Faults, outside: &BTreeSet<String>) -> String {
-    let more = |name: &String| without[name].saturating_sub(with_all[name]);
+    let more = |name: &String| without[name].0.saturating_sub(with_all[name].0);
+    let changed: Vec<&String> =
+        with_all.keys().filter(|name| without[*name].1 != with_all[*name].1).collect();
     let worse: Vec<&String> = with_all.keys().filter(|name| more(name) > 0).collect();
     let faults: u64 = worse.iter().map(|name| more(name)).sum();
     let foreign = worse.iter().filter(|name| outside.contains(**name)).count();
-    let shown: Vec<String> = worse.iter().take(2).map(|name| format!("`{name}`")).collect();
+    let examples = if worse.is_empty() { &changed } else { &worse };
+    let shown: Vec<String> = examples.iter().take(2).map(|name| format!("`{name}`")).collect();
     let Rule { name, .. } = rule;
-    format!("| {name} | {} | {faults} | {foreign} | {} |\n", worse.len(), shown.join(", "))
+    let (worse, changed, shown) = (worse.len(), changed.len(), shown.join(", "));
+    format!("| {name} | {worse} | {faults} | {foreign} | {changed} | {shown} |\n")
 }
 
 /// The streams for facts that come from public sources of others.
@@ -153,8 +158,9 @@ fn measure(copy: &Path, target: &Path) -> Faults {
     assert!(output.status.success(), "{error}");
     let lines = String::from_utf8(output.stdout).unwrap();
     let fault = |line: &str| {
-        let (name, faults) = line.split_once(' ').unwrap();
-        (name.to_owned(), faults.parse().unwrap())
+        let (rest, tree) = line.rsplit_once(' ').unwrap();
+        let (name, faults) = rest.split_once(' ').unwrap();
+        (name.to_owned(), (faults.parse().unwrap(), tree.parse().unwrap()))
     };
     lines.lines().map(fault).collect()
 }

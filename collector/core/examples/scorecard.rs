@@ -23,6 +23,7 @@ mod support;
 #[path = "../tests/fold/truth.rs"]
 mod truth;
 
+use std::hash::{Hash as _, Hasher as _};
 use std::panic::catch_unwind;
 use std::path::Path;
 
@@ -51,16 +52,22 @@ fn main() {
     }
 }
 
-/// Prints the number of faults of each stream, for the example `rules`. A stream that cannot be compared counts as one
-/// fault.
+/// Prints the number of faults of each stream and a hash of its tree, for the example `rules`. A stream that cannot be
+/// compared counts as one fault.
 fn print_faults(package: &Path) {
     for folder in [package.join("../../tests/fixtures"), package.join("tests/streams")] {
         for stream in scorecard::streams(&folder) {
             let name = stream.file_stem().unwrap().to_string_lossy();
             let truth = std::fs::read_to_string(stream.with_extension("truth")).unwrap_or_default();
             let text = std::fs::read_to_string(&stream).unwrap();
-            let score = catch_unwind(|| scorecard::line(&name, &text, &truth).0.score);
-            println!("{name} {}", score.map_or(1, |score| faults(&score)));
+            let line = catch_unwind(|| {
+                let (line, store) = scorecard::line(&name, &text, &truth);
+                let mut tree = std::hash::DefaultHasher::new();
+                support::render(&store).hash(&mut tree);
+                (faults(&line.score), tree.finish())
+            });
+            let (faults, tree) = line.unwrap_or((1, 0));
+            println!("{name} {faults} {tree}");
         }
     }
 }

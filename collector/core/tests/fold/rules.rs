@@ -187,6 +187,90 @@ pub(crate) const RULES: &[Rule] = &[
         "let is_idle = pair[1].since(pair[0]) > idle && !open.ends_after(pair[0]);",
         "let is_idle = idle > 0 && !open.ends_after(Timestamp(i64::MIN));",
     ),
+    rule(
+        "A start that is received after its end joins it",
+        GENERIC,
+        "true => equals.first_that_ended_before(fact, calls),",
+        "true => equals.first_that_ended_before(fact, calls).and(None),",
+    ),
+    rule(
+        "The input of a call is that of the first hook that has one",
+        "correlate/tool_call.rs",
+        "self.find(|tool| (tool.content != 0).then_some(tool)).or_else(|| self.find(Some))",
+        "self.find(Some)",
+    ),
+    rule(
+        "An edit that a call has already belongs to no other call",
+        SPECIFIC,
+        ".filter(|_| !equals.iter().any(is_copy))",
+        ".filter(|_| !equals.iter().any(is_copy) || !equals.is_empty())",
+    ),
+    rule(
+        "A Write is told from others by what the file holds afterwards",
+        EVIDENCE,
+        "whole.or_else(|| agree(said(one.new), said(other.new)))",
+        "whole.or_else(|| agree(said(one.new), said(other.new)).and(None))",
+    ),
+    rule(
+        "Two ends of one command with two durations are two calls",
+        SPECIFIC,
+        "(within && same_duration(Call::measured(Some(other)), tool.duration_ms) != Some(false))",
+        "(within && same_duration(Call::measured(Some(other)), tool.duration_ms).is_none_or(|_| true))",
+    ),
+    rule(
+        "A copy behind the end of its call is a copy",
+        SPECIFIC,
+        "            || is_repeat(fact, other)",
+        "            || (is_repeat(fact, other) && within && !within)",
+    ),
+    rule(
+        "A file that is read again after a change is another call",
+        "read/tool_facts.rs",
+        "Some(held) => ContentKey::of(&[tool, &path, held]),",
+        "Some(_) => ContentKey::of(&[tool, &path]),",
+    ),
+    rule(
+        "A stop with an id of its own ends no delegation that another stop names",
+        DELEGATIONS,
+        "if told.owned && has_id {",
+        "if told.owned && has_id && self.task != self.task {",
+    ),
+    rule(
+        "A delegation without an end is no candidate hours later",
+        "correlate/open_delegations.rs",
+        "(None, over) => over.unwrap_or(start.plus(parent.session_idle_ns)),",
+        "(None, over) => over.unwrap_or(Timestamp(i64::MAX)),",
+    ),
+    rule(
+        "What a subagent delegated ends with the subagent",
+        LINK,
+        "fits.retain(|&at| runs(conversations, &linked.links, open.get(at).parent, child.first));",
+        "let _ = runs;",
+    ),
+    rule(
+        "A subagent may outlive its turn",
+        "assemble/draft_subagent.rs",
+        "let lives = over.map_or_else(|| waits || alive > Some(settle), |over| over > settle);",
+        "let lives = over.is_none() && waits && alive <= alive;",
+    ),
+    rule(
+        "Who waits for a child works as long as the child",
+        "assemble/draft_subagent.rs",
+        "own.max(delegated.max()).max(loose.max())",
+        "own.max(delegated.max().and(None)).max(loose.max().and(None))",
+    ),
+    rule(
+        "A turn waits for an open call for hooks that name no turn, too",
+        "correlate/turn_boundaries.rs",
+        "&& OpenCalls::of(&self.facts(&self.turns[turn])).is_any_at(last)",
+        "&& OpenCalls::of(&self.facts(&self.turns[turn])).is_any_at(last)\n                && silence < 0",
+    ),
+    rule(
+        "A subagent that starts again in another turn was resumed",
+        DELEGATIONS,
+        "if !before.stopped || before.generation.is_empty() || before.generation == turn {",
+        "if !before.stopped || before.generation.len() <= turn.len() + 512 {",
+    ),
 ];
 
 /// The heading of the part of `SCORECARD.md` that the example `rules` writes.
