@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn names_of_a_forged_database_are_read_and_take_no_lasting_memory() {
         for number in 0..2_000 {
-            let text = format!(r#"{{"attributes":[["forged.{number}\\u0021",1]]}}"#);
+            let text = format!(r#"{{"attributes":[["forged.{number}\u0021",1]]}}"#);
             let detail = decode(&text).unwrap();
             assert_eq!(detail.attributes[0].key, format!("forged.{number}!"));
         }
