@@ -262,7 +262,7 @@ fn a_store_of_older_rules_is_told_once_until_it_is_rebuilt() {
     assert_eq!(said(), (0, json!(false), 0));
 }
 
-/// A call whose post hook has the fields `more`, and no other duration.
+/// A shell call. Its post hook has the fields `more`; no other field reports a duration.
 fn shell(at: i64, id: &str, after: i64, more: Value) -> [Hook; 2] {
     let call = json!({"tool_name": "Shell", "tool_use_id": id, "tool_input": {"command": id}});
     let mut post = call.clone();

@@ -1,4 +1,4 @@
-//! Tests what tells a person about agents. Nothing may unless the configuration asks for it.
+//! Tests notices about agents. Nothing may be sent unless the configuration asks for it.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -31,7 +31,7 @@ fn turn(world: &World, number: u32) {
     }
 }
 
-/// The objects that the command wrote, one a line.
+/// The objects that the command wrote, one per line.
 fn told(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -78,7 +78,7 @@ fn a_turn_is_told_once_without_content_also_after_a_restart() {
     collector.stop();
     let collector = Collector::start(&world);
     turn(&world, 2);
-    // The second turn is told after the first one would have been told again.
+    // When the notice of the second turn arrives, a second notice of the first turn would have arrived before.
     let all = told_times(&file, 2);
     assert_eq!(all.len(), 2, "{all:?}");
     let text = fs::read_to_string(&file).unwrap();
@@ -106,7 +106,7 @@ fn content_goes_where_it_is_asked_for() {
     drop(collector);
 }
 
-/// Answers one request with `status`, and hands over its head and body.
+/// Answers one request with `status`, and passes its head and body to the test.
 fn server(status: &'static str) -> (u16, thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! OTLP of other programs arrives, survives, and is refused where it must be.
+//! OTLP of other programs is stored, survives crashes, and is refused where it must be.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -98,7 +98,7 @@ fn what_was_accepted_survives_a_kill_and_a_second_sending_changes_nothing() {
         let at = address(&world);
         let name = format!("round {round}");
         assert_eq!(send(at, &token, &span("s", &format!("00f067aa0ba902b{round}"), &name)), 200);
-        // Nothing is orderly about this end.
+        // The collector is killed, so it cannot finish anything.
         collector.kill();
     }
     let expected = ["round 0", "round 1", "round 2"];

@@ -1,4 +1,4 @@
-//! Tests stars, tags, notes and kept filters through the API.
+//! Tests stars, tags, notes and saved filters through the API.
 
 use axum::body::Body;
 use serde_json::{Value, json};

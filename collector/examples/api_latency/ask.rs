@@ -1,4 +1,4 @@
-//! Every request of every page, over a store that is there.
+//! Sends every request of every page to an existing store, and measures the answers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ fn targets(asker: &Asker, now_us: i64) -> Vec<String> {
     let newest =
         asker.json("sessions?limit=1&sort=last")["items"][0]["id"].as_str().map(str::to_owned);
     let newest = newest.unwrap_or_else(|| "bench-000000".to_owned());
-    // A long one, and its rows.
+    // A long session, and its rows.
     let long =
         asker.json("sessions?limit=1&sort=calls")["items"][0]["id"].as_str().map(str::to_owned);
     let long = long.unwrap_or_else(|| newest.clone());
@@ -187,7 +187,7 @@ fn targets(asker: &Asker, now_us: i64) -> Vec<String> {
         out.push(format!("errors?from_us={from}"));
         for by in ["project", "model", "kind"] {
             out.push(format!("time?days={days}&by={by}"));
-            // Days of a zone half an hour beside the full hour: such days have no sums of whole hours.
+            // Days of a zone five hours west of UTC: they are not UTC days.
             let columns: Vec<String> = (0..=days.min(60))
                 .map(|n| (from + 5 * DAY_US / 24 + n * DAY_US * days / days.min(60)).to_string())
                 .collect();

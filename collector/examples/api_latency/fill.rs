@@ -1,4 +1,4 @@
-//! A store like that of a team's busy year: many sessions, of which the newest days have most and some still run.
+//! Fills a store like that of a team's busy year: many sessions, most of them on the newest days. Some still run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ const YEAR_NS: i64 = 365 * 86_400 * SECOND_NS;
 /// Sessions that still run when the store is full, as a page that shows running agents needs some.
 const RUNNING: usize = 12;
 const PROJECTS: usize = 40;
-/// Every so many sessions, one has forty times the hooks of the others.
+/// One session in this many has forty times as many hooks as the others.
 const LONG_EVERY: usize = 500;
 const LONG_TIMES: usize = 40;
 /// Hooks of a turn: a prompt, its calls with two hooks each, a thought, an answer, a stop.
@@ -40,7 +40,7 @@ pub(crate) fn fill(database: &Path, sessions: usize, hooks: usize, now: i64) -> 
             waiting.insert((at, number), arrival(&mut preparer, at, number, &body));
             number += 1;
         }
-        // Hooks before the next session's first one arrive before it.
+        // Hooks are sent in order of time: first those that precede the next session's first hook.
         let next =
             if session + 1 < sessions { start(session + 1, sessions, now) } else { i64::MAX };
         while let Some(entry) = waiting.first_entry().filter(|entry| entry.key().0 < next) {
@@ -107,7 +107,7 @@ impl Story<'_> {
                 json!({"text": format!("Part {turn} works now; the timeout was wrong.")}),
             );
             if is_last && is_running {
-                // The newest hooks are not of the future.
+                // No hook is later than `now`.
                 self.out.retain(|(at, _)| *at <= now);
                 return;
             }
@@ -116,7 +116,7 @@ impl Story<'_> {
                 "status": if n % 40 == 9 { "error" } else { "completed" },
                 "input_tokens": 40_000 + n % 900 * 100, "output_tokens": 900 + n % 70, "cache_read_tokens": 30_000,
             }));
-            // A person reads, and writes the next prompt.
+            // The time in which a person reads the answer and writes the next prompt.
             self.at += 90 * SECOND_NS;
         }
     }

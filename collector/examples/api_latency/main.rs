@@ -6,8 +6,9 @@
 //! cargo run --release -p hookspan --example api_latency -- ask DIR
 //! ```
 //!
-//! `fill` makes a store of so many sessions and hooks in `DIR`, and `index` its search index; `ask` prints the median and the
-//! slowest of each request, from the call to the finished JSON. Answers with a time of their own are as of the last hook.
+//! `fill DIR SESSIONS HOOKS` makes a store in `DIR`, and `index DIR` makes its search index. `ask DIR` prints the
+//! median and the slowest time of each request, from the call to the finished JSON. Answers that depend on the current
+//! time are computed as of the last hook.
 
 #![expect(
     clippy::unwrap_used,
@@ -72,7 +73,8 @@ fn index(dir: &Path) {
         Arc::default(),
     )
     .unwrap();
-    // Waits until the indexer is behind, which shows that it has begun, and then until it has caught up.
+    // First waits until the indexer reports a backlog, which shows that it has started. Then waits until the backlog is
+    // empty.
     for behind in [true, false] {
         let deadline = Instant::now() + Duration::from_secs(if behind { 20 } else { 36_000 });
         while (search.handle().lag() > 0) != behind && Instant::now() < deadline {

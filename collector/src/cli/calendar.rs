@@ -1,4 +1,4 @@
-//! Days and clock times as a person at this machine has them: in its zone.
+//! Days and clock times in the time zone of this machine.
 
 use hookspan_core::Timestamp;
 use hookspan_view::filter::Unfit;
@@ -9,14 +9,14 @@ use jiff::{Span, Timestamp as Instant, ToSpan as _};
 
 use crate::config::{Misuse, zone};
 
-/// The calendar of a zone.
+/// The calendar of a time zone.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
     zone: TimeZone,
 }
 
 impl Calendar {
-    /// That of this machine: `TZ`, otherwise the system's setting.
+    /// The calendar of this machine: its zone is `TZ`, otherwise the system's setting.
     pub(crate) fn of_this_machine() -> Self {
         Self { zone: zone::of_this_machine().0 }
     }
@@ -50,7 +50,7 @@ impl Calendar {
     /// Sets `from` or `to` of the filter. Without a `Z` at its end, the text is a day or a time of this zone.
     ///
     /// # Errors
-    /// The text is neither.
+    /// The text is neither a day nor a time.
     pub(crate) fn set(
         &self,
         filter: &mut LineFilter,
@@ -63,7 +63,7 @@ impl Calendar {
             ))
         };
         let mut read = LineFilter::default();
-        // As if it were in UTC: checks the text, and finds the fields of the calendar.
+        // Reads the text as if it were in UTC. This checks the text and finds year, month, day and time.
         let _known = read.set("from", text).map_err(|Unfit { .. }| wanted())?;
         let Some(utc_ns) = read.from_ns else { return Ok(()) };
         let is_day = !text.contains(['T', ' ']);
@@ -89,7 +89,8 @@ impl Calendar {
         self.instant(day.to_datetime(jiff::civil::Time::midnight()))
     }
 
-    /// A time that a change of the clock leaves out counts as the one after the change.
+    /// The instant of a local time. A time that the clock skips means as much later as the clock was moved. Of a time
+    /// that occurs twice, the first is meant.
     fn instant(&self, at: jiff::civil::DateTime) -> i64 {
         let zoned = self.zone.to_ambiguous_zoned(at).compatible();
         let ns = zoned.map_or(0, |zoned| zoned.timestamp().as_nanosecond());
@@ -102,7 +103,7 @@ impl Calendar {
     }
 }
 
-/// The day that is so many days later; negative: earlier.
+/// The day that is `days` days later, or earlier if `days` is negative.
 pub(crate) fn after(day: Date, days: i64) -> Date {
     let span: Span = days.clamp(-100_000, 100_000).days();
     day.saturating_add(span)

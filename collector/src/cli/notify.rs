@@ -1,4 +1,4 @@
-//! `hookspan notify`: tries what tells a person about agents, and says how it goes.
+//! `hookspan notify`: sends a test notice by each configured way, and prints the result.
 
 use std::process::ExitCode;
 

@@ -1,13 +1,13 @@
 //! Log records: a destination with `logs = true` also gets prompts and answers as events.
 //!
-//! They are a destination of their own, `NAME:logs`, with its own place in the queue, its own stored requests and its
-//! own state. So a receiver that takes no logs holds up no spans. Everything else is that of `NAME`.
+//! They are sent to a separate destination, `NAME:logs`. It has its own position in the queue, its own stored requests
+//! and its own state, so a receiver that accepts no logs does not delay spans. All other settings are those of `NAME`.
 
 use super::Environment;
 use super::destination::{Destination, DestinationForm, Signal, other_endpoint};
 use super::mistake::{Mistake, Why};
 
-/// Ends the name of a destination that gets log records. No configured name contains a colon.
+/// Suffix of the name of a destination that gets log records. No configured name contains a colon.
 const SUFFIX: &str = ":logs";
 
 impl DestinationForm {
@@ -43,7 +43,7 @@ impl DestinationForm {
 }
 
 impl Destination {
-    /// The name under which the configuration file has this destination.
+    /// The name of this destination in the configuration file.
     #[must_use]
     pub(crate) fn written_name(&self) -> &str {
         self.name.strip_suffix(SUFFIX).unwrap_or(&self.name)

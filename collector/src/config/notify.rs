@@ -1,4 +1,4 @@
-//! `[notify]`: what tells a person about their agents. Nothing does unless a table of it is written.
+//! `[notify]`: how a person gets notices about agents. Without one of its tables, no notices are sent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::connection::{Secret, check_endpoint, is_loopback};
 use super::mistake::Mistake;
 use super::reference::{Problem, header_value};
 
-/// Longest command, words.
+/// Maximum number of words of a command.
 const WORDS_MAX: usize = 64;
 
 /// `[notify]`.
@@ -26,14 +26,14 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// Whether anything is told to anybody.
+    /// Whether no notices are sent.
     #[must_use]
     pub const fn is_off(&self) -> bool {
         self.desktop.is_none() && self.webhook.is_none() && self.command.is_none()
     }
 }
 
-/// A notice of the desktop.
+/// Settings of desktop notices.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Desktop {
@@ -128,7 +128,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Every kind at which something stands still. An ended turn is the weakest reason, and has to be asked for.
+/// The default: every kind in which an agent does not go on. A notice about each ended turn must be configured.
 fn usual() -> Vec<Kind> {
     vec![Kind::Waiting, Kind::Failed, Kind::Hanging]
 }

@@ -1,10 +1,11 @@
-//! The policy of a machine: what its administrator allows to leave, whatever the user's configuration says.
+//! The policy of a machine: what may leave it. An administrator writes the policy, and it precedes the user's
+//! configuration.
 //!
-//! The file lies where only an administrator writes. Neither a flag nor a variable names another one. A policy never
-//! widens a setting: the narrower of policy and configuration holds. A policy that somebody else could have written is
-//! refused, and with it every command that needs the configuration. Hooks are recorded all the same.
+//! Only an administrator can write in the file's folder. No flag and no variable names another file. A policy never
+//! widens a setting: the narrower of policy and configuration holds. If somebody else could have written the policy, it
+//! is refused, and every command that needs the configuration fails. Hooks are still recorded.
 //!
-//! A policy binds this program. It does not bind a user who runs another one.
+//! A policy limits this program. It does not limit a user who runs another program.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -61,9 +62,9 @@ pub struct Policy {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
-    /// The most that may leave.
+    /// The most content that may leave.
     content: Option<ContentPolicy>,
-    /// The most that paths may tell.
+    /// The most detailed form of paths that may leave.
     paths: Option<PathPolicy>,
     /// `true`: no destination and no exception of a user switches redaction off.
     #[serde(default)]
@@ -75,7 +76,7 @@ struct Rules {
     /// `true`: the collector's sandbox cannot be switched off.
     #[serde(default)]
     sandbox: bool,
-    /// Longest time for which recordings are kept.
+    /// Maximum time for which recordings are kept.
     retention: Option<String>,
     /// Receivers that spans may be sent to, as `scheme://host:port`. Without it, any.
     receivers: Option<Vec<String>>,
@@ -144,7 +145,7 @@ impl Policy {
         &self.file
     }
 
-    /// What it rules, in words, for `config check`, `doctor` and `status`.
+    /// The rules in words, for `config check`, `doctor` and `status`.
     #[must_use]
     pub(crate) fn words(&self) -> Vec<String> {
         let rules = &self.rules;
@@ -197,7 +198,7 @@ impl Policy {
         config.policy = Some(self);
     }
 
-    /// Narrows what `destination` gets. Each change is noted in it.
+    /// Narrows what `destination` gets. Records each change in `destination`.
     pub(super) fn limit(&self, destination: &mut Destination) {
         let Rules { content, paths, redact, metrics, receivers, .. } = &self.rules;
         let mut notes = Vec::new();
@@ -240,7 +241,7 @@ impl Policy {
     }
 }
 
-/// A time in nanoseconds.
+/// A duration in nanoseconds.
 fn longest(text: &str) -> Option<i64> {
     let time = humantime::parse_duration(text).ok().filter(|time| !time.is_zero())?;
     i64::try_from(time.as_nanos()).ok()

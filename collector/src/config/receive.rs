@@ -6,14 +6,14 @@ use std::path::Path;
 use super::listen::{self, Place};
 use super::{Dashboard, Misuse};
 
-/// The port is the one below the dashboard's. 4317 and 4318, which OTLP usually has, belong to the backend that many people
-/// run on the same computer.
+/// Default port: the dashboard's minus 1. The usual ports of OTLP, 4317 and 4318, stay free, because many people run a
+/// backend on the same computer.
 const PORT: u16 = 4328;
 
 /// `[receive]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Receive {
-    /// Whether anything listens.
+    /// Whether OTLP is accepted.
     pub(crate) enabled: bool,
     /// Where: at most one address of this computer, and any number of Unix sockets.
     pub(crate) listen: Vec<Place>,
@@ -41,7 +41,7 @@ impl Default for Receive {
 }
 
 impl Receive {
-    /// The address, if it listens on one.
+    /// The TCP address to listen on, if one is configured.
     #[must_use]
     pub(crate) fn tcp(&self) -> Option<SocketAddr> {
         listen::tcp(&self.listen)

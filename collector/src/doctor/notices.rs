@@ -1,4 +1,4 @@
-//! Checks what tells a person about agents.
+//! Checks whether notices about agents can be sent.
 
 use super::Finding;
 use crate::config::Global;
@@ -6,7 +6,7 @@ use crate::notify::{Way, WayState};
 use crate::status::Status;
 use crate::text;
 
-/// Judges each way that was used, while any is configured.
+/// Judges each way that was used, if a way is configured.
 pub(super) fn examine(global: &Global, status: &Status) -> Vec<Finding> {
     if global.config().is_ok_and(|config| config.notify.is_off()) {
         return Vec::new();

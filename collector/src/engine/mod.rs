@@ -206,8 +206,8 @@ impl Engine {
         self.take(Batch { horizon: Horizon::At(horizon), ..Batch::default() }).map(drop)
     }
 
-    /// Stores what another program sent, and tries traces again whose session was not known. It is tried once: the sender gets
-    /// the refusal and sends again.
+    /// Stores a request of another program, and searches again for the sessions of traces without one. A write that
+    /// fails is not repeated here: the sender gets a refusal and sends the request again.
     ///
     /// # Errors
     /// Returns SQLite's error. Then nothing is stored.

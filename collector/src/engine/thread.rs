@@ -18,7 +18,8 @@ pub(crate) enum Input {
     Batch(Batch, Option<Sender<Outcome>>),
     /// Move the write-ahead log into the database. The answer says whether all of it was moved.
     Checkpoint(Sender<bool>),
-    /// Store what another program sent, or nothing. It answers once that is on the disk, or with SQLite's refusal.
+    /// Store a request of another program, completely or not at all. The answer comes when the request is on the disk,
+    /// or has SQLite's error.
     Receive(Incoming, Limits, Sender<rusqlite::Result<Taken>>),
     /// Delete the selection. The answer comes when no file of the database holds any of it.
     Delete(Selection, Sender<Result<Deleted, DeleteError>>),

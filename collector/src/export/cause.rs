@@ -134,7 +134,7 @@ impl Cause {
     }
 }
 
-/// A reminder for networks that are left through a proxy only.
+/// A hint for networks in which only a proxy reaches other machines.
 fn no_proxy(connection: &Connection) -> &'static str {
     if connection.protocol == Protocol::Grpc && !is_loopback(&connection.endpoint) {
         " If this network is left through a proxy, set `protocol = \"http/protobuf\"`: gRPC does not use HTTPS_PROXY."

@@ -1,9 +1,9 @@
 //! Sends a backlog with several requests in flight.
 //!
 //! While one group of requests is on its way, the next group is built. One transaction then removes the accepted
-//! requests and stores the next group. So every request is on the disk before its first attempt, and a group costs
-//! one sync. The requests of a group may arrive in any order. The first answer other than yes ends the flow, and the
-//! worker goes on with one request at a time.
+//! requests and stores the next group. So every request is on the disk before its first attempt, and a group costs one
+//! sync. The requests of a group may arrive in any order. If the receiver does not accept all of a group, the flow
+//! ends, and the worker continues with one request at a time.
 
 use tokio::task::JoinSet;
 
@@ -14,7 +14,7 @@ use crate::clock;
 use crate::store::export::{Batch, Loss, Position};
 
 impl Worker {
-    /// Sends `first`, which is stored, and what waits behind it.
+    /// Sends `first`, which is already stored, and then the spans that wait behind it.
     pub(super) async fn flow(
         &mut self,
         first: Batch,
@@ -67,7 +67,7 @@ impl Worker {
         let (plan, position) = (self.plan.clone(), position.clone());
         let built =
             self.in_store(move |store| plan.ahead(store, seq, &position, clock::now())).await;
-        // An error will occur again, and be reported, when the request is due.
+        // An error is ignored here. It occurs again, and is then reported, when the worker builds the same request.
         built.unwrap_or_default()
     }
 
@@ -96,9 +96,9 @@ impl Worker {
         .await
     }
 
-    /// Records answers that are not all yes. Accepted requests come first, because an accepted request clears the
-    /// destination's problems. Of the others, only one decides what happens next: the one with the longest delay that
-    /// the receiver asked for, or the oldest. The rest stays stored and is sent again.
+    /// Records the answers if not all requests of a group were accepted. Accepted requests come first, because an
+    /// accepted request clears the destination's problems. Of the others, only one decides what happens next: the one
+    /// with the longest delay that the receiver asked for, or the oldest. The rest stays stored and is sent again.
     async fn take_apart(
         &mut self,
         group: Vec<Batch>,

@@ -21,12 +21,12 @@ pub(super) const BATCH_SPANS: usize = 512;
 /// read the whole history.
 const SPANS_READ_MAX: i64 = 16 * BATCH_SPANS as i64;
 
-/// Maximum number of requests in flight while a destination catches up. They hide the way to a receiver: one request
-/// in flight carries 10,000 spans/s to a receiver 50 ms away, four carry 40,000.
+/// Maximum number of requests in flight while a destination catches up. They hide the network's delay: with a
+/// receiver 50 ms away, one request in flight carries 10,000 spans/s, four carry 40,000.
 const IN_FLIGHT: usize = 4;
 
-/// From this size on, a group of requests in flight takes no further one. It limits the memory for requests with
-/// content.
+/// If the requests of a group together reach this size, the group gets no further request. This limits the memory for
+/// requests with content.
 const IN_FLIGHT_BYTES: usize = 3 << 20;
 
 /// After a receiver has refused a size, that size is the maximum for one hour. Then twice that size is tried, and so
@@ -161,8 +161,8 @@ impl Plan {
         }
     }
 
-    /// How long the batches that were set aside still wait for another batch to be accepted. Zero means that they are
-    /// sent again. `None` if there are none.
+    /// Time until the batches that were set aside are sent again, although no other batch was accepted meanwhile. Zero
+    /// means now. `None` if no batch is set aside.
     fn until_release(
         &self,
         store: &ExportStore,

@@ -1,7 +1,7 @@
-//! Writes prompts and answers as OTLP log records, in the form of the GenAI conventions' event.
+//! Writes prompts and answers as OTLP log records, as the GenAI conventions define them.
 //!
-//! The conventions have one event for both: `gen_ai.client.inference.operation.details`. It repeats the attributes of
-//! its span, and carries messages in parts instead of as text. Its predecessors (`gen_ai.user.message`,
+//! The conventions have one event for prompts and answers: `gen_ai.client.inference.operation.details`. It repeats the
+//! attributes of its span, and carries messages in parts instead of as text. Its predecessors (`gen_ai.user.message`,
 //! `gen_ai.choice` ...) are deprecated and are not written.
 
 use hookspan_core::{Span, SpanKind, Timestamp};
@@ -21,7 +21,7 @@ const SEVERITY: u64 = 5;
 /// The flag of a sampled trace.
 const SAMPLED: u32 = 1;
 
-/// Attributes of the event beside `gen_ai.*`: what joins it to its session and tells sizes.
+/// Attributes of the event besides `gen_ai.*`: the ids of its session, and sizes.
 const MORE: [&str; 6] = [
     "cursor.conversation.id",
     "cursor.generation.id",
@@ -36,7 +36,7 @@ impl Encoding {
     /// Messages are in it only at policy `full`.
     pub(super) fn record(&self, span: &Span, read: &mut ReadContent<'_>) -> Option<Vec<u8>> {
         let at = match span.kind {
-            // The prompt. Its answers have spans of their own.
+            // The time of the prompt. Answers have their own spans, unless `llm_spans = false`.
             SpanKind::Generation => span.start,
             SpanKind::Response | SpanKind::Subagent => span.end.map_or(span.start, |end| end.at),
             _ => return None,

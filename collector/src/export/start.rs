@@ -31,8 +31,8 @@ pub(crate) struct Reread(Option<Arc<Read>>);
 type Read = dyn Fn(&str) -> Option<Destination> + Send + Sync;
 
 impl Reread {
-    /// Reads settings with `read`, which returns the destination with a name. It returns `None` if that destination no
-    /// longer exists or cannot be read.
+    /// Reads settings with `read`. It gets the name of a destination and returns its settings, or `None` if the
+    /// destination no longer exists or cannot be read.
     #[must_use]
     pub(crate) fn new(read: impl Fn(&str) -> Option<Destination> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(read)))

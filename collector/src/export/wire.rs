@@ -1,9 +1,9 @@
 //! Writes Protocol Buffers: the part of the wire format that OTLP needs.
 //!
-//! The generated types want every key and value of a span as a string of its own, and measure each message before they
-//! write it. A span has about 25 attributes, so that cost more than everything else in an export. This writer takes
-//! borrowed text and fills in the length of a message afterwards. Its output is what the generated types write: fields
-//! in the order of their numbers, and no field that has its default value.
+//! The generated types need an owned string for every key and value of a span, and measure each message before they
+//! write it. A span has about 25 attributes, so this took more time than all other work of an export. This writer takes
+//! borrowed text. It fills in the length of a message when the message is complete. Its output is what the generated
+//! types write: fields in the order of their numbers, and no field that has its default value.
 
 /// How a field's value is written.
 #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ impl Wire {
         self.0.extend_from_slice(value);
     }
 
-    /// Fields that were written before.
+    /// Appends fields that are already encoded.
     pub(super) fn fields(&mut self, fields: &[u8]) {
         self.0.extend_from_slice(fields);
     }
@@ -90,7 +90,7 @@ impl Wire {
         write(self);
         let length = self.0.len() - at - 1;
         match (u8::try_from(length), self.0.get_mut(at)) {
-            // Nearly every attribute is this short.
+            // Nearly every attribute is shorter than 128 bytes, so its length fits into one byte.
             (Ok(length @ ..0x80), Some(place)) => *place = length,
             _ => {
                 let mut prefix = Self::default();

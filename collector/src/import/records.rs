@@ -50,9 +50,9 @@ pub(super) struct Records<R> {
     used: usize,
     ended: bool,
     line: u64,
-    /// Number of bytes returned so far, and the offset up to which an object must end on its own line, because a longer
-    /// object was tried and failed.
+    /// Number of bytes returned so far.
     offset: u64,
+    /// Up to this offset an object must end on its own line, because an object of several lines was tried and failed.
     single_until: u64,
     /// The beginning of an item that is too long.
     cut: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The process that tells people, as its parent sees it.
+//! Starts and stops the process that sends notices.
 
 use std::io::{self, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::config::Global;
 
-/// How long the process may take to end once its input is closed.
+/// Maximum time that the process may take to end after its input is closed.
 const GOODBYE: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The running process. It ends when this is dropped, and when the collector is killed: its input is closed then.
+/// The running process. It ends when its input is closed: when this value is dropped, or the collector is killed.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     child: Child,
@@ -19,7 +19,7 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Starts the process. It waits for [`Notifier::begin`].
+    /// Starts the process. The process waits for [`Notifier::begin`].
     ///
     /// # Errors
     /// The program cannot be started.
@@ -36,7 +36,7 @@ impl Notifier {
         Ok(Self { child, input })
     }
 
-    /// Lets it begin: the collector has the store.
+    /// Lets the process begin. Call this when the collector has opened the store.
     ///
     /// # Errors
     /// The process has ended.

@@ -1,4 +1,4 @@
-//! Decides what is new. Pure: the same sessions, memory and time give the same notices.
+//! Decides which notices are new. Pure: the same sessions, memory and time give the same notices.
 
 use std::collections::VecDeque;
 
@@ -10,42 +10,42 @@ use super::notice::kind;
 use crate::config::notify::Kind;
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// At the first look after a start, what happened longer ago than this is not told: a person has seen it, or it is of
-/// no use now.
+/// At the first look after a start, no notice is sent for a session whose last hook is older than this: a person has
+/// seen it, or the notice would be of no use now.
 const FRESH_NS: i64 = 600 * SECOND_NS;
-/// Number of notices in [`WINDOW_NS`]. More are counted, and not told: nobody reads them.
+/// Maximum number of notices in [`WINDOW_NS`]. Further notices are counted and not sent: nobody would read them.
 const MOST: usize = 20;
 const WINDOW_NS: i64 = 600 * SECOND_NS;
-/// Number of remembered notices. It is more than the sessions that are looked at, over a week.
+/// Maximum number of remembered notices. One look covers at most 200 sessions: 50 of each of four states.
 const SEEN_MAX: usize = 4_096;
 
-/// What was told, as hashes: a deleted session leaves no trace of its id here.
+/// Notices that were already decided, as hashes: the id of a deleted session does not remain here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memory {
     pub seen: VecDeque<u64>,
-    /// When the last notices were told, nanoseconds since the epoch.
+    /// When the notices of the last [`WINDOW_NS`] were sent, nanoseconds since the epoch.
     told: VecDeque<i64>,
 }
 
 impl Memory {
-    /// What was told before a restart.
+    /// The memory as it was before a restart.
     pub(super) fn of(seen: VecDeque<u64>) -> Self {
         Self { seen, told: VecDeque::new() }
     }
 }
 
-/// What is new.
+/// The result of [`decide`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct New {
-    /// Places in the list of sessions, and the kind of notice.
+    /// Notices to send: the session's index in the list, and the kind of notice.
     pub notices: Vec<(usize, Kind)>,
-    /// New ones beyond the limit.
+    /// Number of new notices beyond the limit.
     pub dropped: u64,
     /// Whether the memory has changed.
     pub changed: bool,
 }
 
-/// Compares the sessions with what was told. `first` is the first look after a start.
+/// Compares the sessions with the memory. `first` is true at the first look after a start.
 pub(super) fn decide(
     memory: &mut Memory,
     sessions: &[Standing],
@@ -78,8 +78,8 @@ pub(super) fn decide(
     new
 }
 
-/// What makes two notices the same one: the call that waits, the turn that ended or failed, the hook after which
-/// nothing came.
+/// Two notices with the same key are the same notice. The key names the session, the kind, and the time since which the
+/// agent waits, the turn that ended or failed, or the last hook of a turn that hangs.
 fn key(one: &Standing, kind: Kind) -> u64 {
     let which = match kind {
         Kind::Waiting => one.verdict.since.0,

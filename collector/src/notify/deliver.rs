@@ -1,5 +1,5 @@
-//! Tells one notice: by the desktop, a webhook, a command. Each is bounded in time, and nothing follows a redirect or
-//! uses a shell.
+//! Sends one notice to the desktop, a webhook or a command. Each of them has a time limit. No redirect is followed, and
+//! no shell is used.
 
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
@@ -18,25 +18,25 @@ use crate::config::mistake::Mistake;
 use crate::config::notify::{Kind, Notify, Webhook};
 use crate::tls;
 
-/// For a program, and for a request.
+/// Maximum time of a program, and of one request.
 const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// Pauses before the second and the third attempt of a request.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
-/// Why a notice was not told.
+/// Why a notice was not sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The program cannot be started.
     #[error("cannot start {0}: {1}")]
     Start(String, #[source] io::Error),
-    /// It cannot be waited for.
+    /// The program cannot be waited for.
     #[error("cannot wait for {0}: {1}")]
     Wait(String, #[source] io::Error),
-    /// It ran too long.
+    /// The program ran too long.
     #[error("{0} did not end within 10 s and was stopped")]
     Slow(String),
-    /// It failed.
+    /// The program failed.
     #[error("{0} failed")]
     Failed(String),
     /// No client can be made, or the request failed.
@@ -48,7 +48,7 @@ pub(crate) enum Failure {
     /// The server refused.
     #[error("the server answered {status}{}", hint(*.status))]
     Status { status: u16 },
-    /// There is no way to tell the desktop here.
+    /// hookspan cannot show desktop notices on this system.
     #[error("notices of the desktop are not built for this system: use [notify.command]")]
     NoDesktop,
 }
@@ -62,26 +62,26 @@ fn hint(status: u16) -> &'static str {
     }
 }
 
-/// Tells notices by the ways that are configured.
+/// Sends notices by the configured ways.
 pub(crate) struct Deliver<'a> {
     config: &'a Notify,
     env: &'a Environment,
 }
 
 impl<'a> Deliver<'a> {
-    /// For this configuration.
+    /// Creates a sender for this configuration.
     #[must_use]
     pub(crate) fn new(config: &'a Notify, env: &'a Environment) -> Self {
         Self { config, env }
     }
 
-    /// Whether any way is wanted for it.
+    /// Whether any configured way sends notices of this kind.
     #[must_use]
     pub(crate) fn wants(&self, kind: Kind) -> bool {
         !self.ways(kind).is_empty()
     }
 
-    /// The ways that are wanted for it.
+    /// The configured ways that send notices of this kind.
     #[must_use]
     pub(crate) fn ways(&self, kind: Kind) -> Vec<Way> {
         let Notify { desktop, webhook, command } = self.config;
@@ -95,10 +95,10 @@ impl<'a> Deliver<'a> {
         all.into_iter().filter(|(_, kinds)| is_wanted(*kinds)).map(|(way, _)| way).collect()
     }
 
-    /// Tells it by one way. A way that is not configured does nothing.
+    /// Sends a notice by one way. A way that is not configured does nothing.
     ///
     /// # Errors
-    /// [`Failure`] says why it was not told.
+    /// [`Failure`] says why the notice was not sent.
     pub(crate) fn tell(&self, way: Way, notice: &Notice) -> Result<(), Failure> {
         let Notify { desktop, webhook, command } = self.config;
         match way {
@@ -161,7 +161,8 @@ fn run(argv: &[String], input: &[u8]) -> Result<(), Failure> {
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| Failure::Start(program.clone(), error))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // It is at most a few hundred bytes, which fit into the pipe. A program that does not read them is as good.
+        // The input is at most a few kilobytes and fits into the pipe. A program may ignore it, so an error is no
+        // failure.
         drop(stdin.write_all(input));
     }
     match wait_until(&mut child, deadline).map_err(|error| Failure::Wait(program.clone(), error))? {
@@ -179,7 +180,7 @@ fn desktop_program(_: Kind, title: &str, text: &str) -> Option<Vec<String>> {
     Some(["osascript", "-e", script, title, text].map(str::to_owned).to_vec())
 }
 
-/// The same. Some desktops read the text as markup.
+/// The program that shows a notice. Some desktops read the text as markup, so it is escaped.
 #[cfg(all(unix, not(target_os = "macos")))]
 fn desktop_program(kind: Kind, title: &str, text: &str) -> Option<Vec<String>> {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
@@ -193,7 +194,7 @@ fn desktop_program(kind: Kind, title: &str, text: &str) -> Option<Vec<String>> {
     )
 }
 
-/// The same: there is no program for it.
+/// The program that shows a notice: none on this system.
 #[cfg(not(unix))]
 fn desktop_program(_: Kind, _: &str, _: &str) -> Option<Vec<String>> {
     None

@@ -1,4 +1,5 @@
-//! `notify.json`: what was told, and how that went. It holds hashes, counts and times, and no text of a session.
+//! `notify.json`: which notices were decided, and whether they could be sent. The file has hashes, counts, times and
+//! error messages, and no text of a session.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -7,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::dirs::{StateDir, read_regular, write_private};
 
-/// Larger than everything that fits.
+/// Maximum size of the file. A full file is smaller.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A way to tell a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Way {
-    /// A notice of the desktop.
+    /// A desktop notice.
     Desktop,
     /// A request to an address.
     Webhook,
@@ -34,19 +35,19 @@ impl Way {
     }
 }
 
-/// How a way did.
+/// Successes and failures of one way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct WayState {
-    /// Notices that were told.
+    /// Notices that were sent.
     pub sent: u64,
-    /// Notices that could not be told.
+    /// Notices that could not be sent.
     pub failed: u64,
     /// Failures since the last success.
     pub failing: u64,
-    /// Why the last one failed.
+    /// Why the last failed notice failed.
     pub last_error: Option<String>,
-    /// When, seconds since the epoch.
+    /// When it failed, seconds since the epoch.
     pub last_error_s: i64,
 }
 
@@ -55,14 +56,15 @@ pub(crate) struct WayState {
 #[serde(default)]
 pub(crate) struct Ledger {
     pub(super) seen: VecDeque<u64>,
-    /// Notices that were not told, because there were too many.
+    /// Notices that were not sent because there were too many.
     pub dropped: u64,
-    /// By way.
+    /// Successes and failures by way.
     pub ways: BTreeMap<Way, WayState>,
 }
 
 impl Ledger {
-    /// The file's content; nothing if there is none, or it is damaged. Then what is old is told to nobody.
+    /// Reads the file. Without a file, or if it is damaged, the ledger is empty. Old events still cause no notices,
+    /// because the first look skips them.
     #[must_use]
     pub(crate) fn read(dir: &StateDir) -> Self {
         let found = read_regular(&dir.notices(), MAX_BYTES).ok().flatten();

@@ -1,8 +1,8 @@
-//! Tells a person about agents that wait, end, fail or hang: by a notice of the desktop, a webhook, or a command.
+//! Sends a person notices about agents that wait, end, fail or hang: on the desktop, to a webhook, or to a command.
 //!
-//! All of it is off unless `[notify]` asks for it. The collector may not start programs once it is confined, so a
-//! process of its own, [`Notifier`], decides and delivers. It starts before the collector is confined, reads the
-//! store, and ends with the collector.
+//! Nothing is sent unless `[notify]` configures it. Inside its sandbox the collector may not start programs. So a
+//! separate process, [`Notifier`], decides and sends. The process starts before the collector enters the sandbox, reads
+//! the store, and ends with the collector.
 
 mod child;
 mod decide;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::config::notify::Kind;
 use crate::redaction::Redaction;
 
-/// Longest text of a session in a notice, characters.
+/// Maximum length of each text of a session in a notice, characters.
 const TEXT_MAX: usize = 200;
 
 /// Something a person wants to know.
@@ -16,7 +16,7 @@ const TEXT_MAX: usize = 200;
 pub(crate) struct Notice {
     /// What it is about.
     pub kind: Kind,
-    /// How the session stands, in the words of pages and terminal.
+    /// The session's status, in the words of pages and terminal.
     pub words: &'static str,
     status: &'static str,
     session: String,
@@ -25,7 +25,7 @@ pub(crate) struct Notice {
     content: Content,
 }
 
-/// Text of the session. It leaves only where `content` is written in the configuration.
+/// Text of the session. It is sent only if the configuration says `content = true`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Content {
     project: Option<String>,
@@ -48,7 +48,7 @@ pub(super) const fn kind(status: Status) -> Option<Kind> {
 }
 
 impl Notice {
-    /// The notice about a session. `place` is the address of the pages.
+    /// Creates the notice about a session. `place` is the address of the dashboard.
     pub(super) fn new(
         kind: Kind,
         standing: &Standing,
@@ -80,7 +80,7 @@ impl Notice {
         }
     }
 
-    /// One for `hookspan notify test`.
+    /// Creates a notice for `hookspan notify test`.
     #[must_use]
     pub(crate) fn test(kind: Kind, now: Timestamp) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Notice {
         object
     }
 
-    /// Title and text of a notice of the desktop.
+    /// Title and text of a desktop notice.
     #[must_use]
     pub(super) fn desktop(&self, with_content: bool) -> (String, String) {
         let title = match self.kind {

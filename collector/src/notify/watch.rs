@@ -1,4 +1,4 @@
-//! Looks at the sessions, and tells what is new.
+//! Looks at the sessions regularly, and sends new notices.
 
 use std::io::Read as _;
 use std::thread;
@@ -21,12 +21,14 @@ use crate::redaction::Redaction;
 use crate::source::StoreSource;
 use crate::text;
 
-/// Between two looks for something new. Looking costs one row.
+/// Interval between two checks whether something was recorded. A check reads one row.
 const LOOK: Duration = Duration::from_secs(2);
-/// Looks after which the sessions are judged although nothing was recorded: a call waits when it has run too long.
+/// Number of checks after which the sessions are judged even if nothing was recorded: a call that runs for too long
+/// counts as waiting.
 const JUDGE_EVERY: u32 = 5;
 
-/// Tells people until the standard input is closed. A line on it says that the collector has the store.
+/// Sends notices until the standard input is closed. First it waits for a line, which says that the collector has
+/// opened the store.
 ///
 /// # Errors
 /// The configuration cannot be read.
@@ -67,7 +69,8 @@ pub(crate) fn run(global: &Global) -> anyhow::Result<()> {
     }
 }
 
-/// One message once the input has its first byte. The channel closes when the input does.
+/// Returns a channel that gets one message when the standard input has its first byte. The channel closes when the
+/// input closes.
 fn input() -> Receiver<()> {
     let (first, heard) = bounded(1);
     thread::spawn(move || {
@@ -100,7 +103,7 @@ impl Watch<'_> {
         }
         self.ledger.seen.clone_from(&self.memory.seen);
         self.ledger.dropped += new.dropped;
-        // Before anything is told, so that a crash tells nothing twice.
+        // Written before anything is sent, so that after a crash nothing is sent twice.
         self.ledger.write(&self.global.state).context("cannot write notify.json")?;
         self.tell(&sessions, new);
         self.ledger.write(&self.global.state).context("cannot write notify.json")

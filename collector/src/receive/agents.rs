@@ -1,12 +1,12 @@
-//! What agents with telemetry of their own send: which attribute names the session, which items are worth keeping, and where
-//! tokens and cost stand. `docs/receiving.md` lists the names and where each is from.
+//! What agents with telemetry of their own send: which attribute names the session, which items are kept, and which
+//! attributes report tokens and cost. `docs/receiving.md` lists the names and their sources.
 
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 
 use super::attributes::{number, text, whole};
 use crate::store::received::{Field, Usage};
 
-/// Who sent a resource.
+/// The program that sent an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Agent {
     ClaudeCode,
@@ -14,7 +14,7 @@ pub(super) enum Agent {
     Gemini,
     /// Cursor's own export for enterprises.
     Cursor,
-    /// Any other program, agents that follow the generative-AI conventions among them (Copilot).
+    /// Any other program. This includes agents that follow the generative-AI conventions, such as Copilot.
     Other,
 }
 
@@ -31,7 +31,7 @@ impl Agent {
     }
 }
 
-/// Attributes that name a session, the most certain first.
+/// Attributes that name a session, the most reliable first.
 const SESSIONS: [&str; 5] = [
     "cursor.conversation.id",
     "gen_ai.conversation.id",
@@ -44,7 +44,7 @@ const SESSION_MAX_BYTES: usize = 128;
 /// The session that attributes name. An item's own attributes precede those of its resource.
 pub(super) fn session(agent: Agent, own: &[KeyValue], resource: &[KeyValue]) -> Option<String> {
     let named = |pairs| SESSIONS.iter().find_map(|key| text(pairs, key));
-    // Codex calls its conversation `thread.id` on spans. Elsewhere that attribute is the number of a system's thread.
+    // On Codex's spans, `thread.id` is the conversation. Other programs use this attribute for a thread of the system.
     let thread = || text(own, "thread.id").filter(|_| agent == Agent::Codex);
     let found = named(own).or_else(thread).or_else(|| named(resource))?;
     (found.len() <= SESSION_MAX_BYTES).then(|| found.to_owned())
@@ -63,12 +63,12 @@ pub(super) fn model(own: &[KeyValue]) -> Option<String> {
     Some(super::attributes::shorten(found, SESSION_MAX_BYTES).into_owned())
 }
 
-/// Codex wraps each piece of a streamed answer into two spans: 94 of 100 spans of a run.
+/// Spans in which Codex wraps each piece of a streamed answer. They are 94 % of the spans of a run.
 const CODEX_NOISE: [&str; 2] = ["receiving", "handle_responses"];
-/// A span of Codex that is shorter tells only how Codex works inside.
+/// Shorter spans of Codex describe only its own internal work.
 const CODEX_MIN_NS: i64 = 50_000_000;
 
-/// Whether a span is only of use to those who develop the agent.
+/// Whether a span is useful only to the agent's developers.
 pub(super) fn is_noise(
     agent: Agent,
     name: &str,
@@ -84,7 +84,8 @@ pub(super) fn is_noise(
 
 const CODEX_TURN: &str = "codex.turn.token_usage.";
 
-/// Tokens of a span, if it is the one that tells them. Other spans repeat them as sums.
+/// Tokens of a span, if it stands for one request to a model or, for Codex, for a turn. Other spans repeat these tokens
+/// in sums.
 pub(super) fn span_usage(agent: Agent, name: &str, own: &[KeyValue]) -> Option<Usage> {
     let usage = match agent {
         Agent::ClaudeCode if name == "claude_code.llm_request" => claude(own),
@@ -117,7 +118,8 @@ pub(super) fn span_usage(agent: Agent, name: &str, own: &[KeyValue]) -> Option<U
     told(usage)
 }
 
-/// Names of log records that tell what no hook tells, each with what it becomes. All others are left out.
+/// The name under which a log record is stored. `None` if the record is not kept: only records are kept that report
+/// what no hook reports.
 pub(super) fn event(agent: Agent, name: &str, own: &[KeyValue]) -> Option<String> {
     let bare = name.strip_prefix("claude_code.").unwrap_or(name);
     let bare = bare.strip_prefix("cursor.").unwrap_or(bare).replacen("api.", "api_", 1);
@@ -125,7 +127,7 @@ pub(super) fn event(agent: Agent, name: &str, own: &[KeyValue]) -> Option<String
     let kept = match agent {
         Agent::ClaudeCode => matches!(&*bare, "api_request" | "api_error" | "tool_decision")
             .then(|| format!("claude_code.{bare}")),
-        // The record is sent twice, and one of the two has no name. Only one has the tokens.
+        // Codex sends this record twice. One of the two has no name, and only one has the tokens.
         Agent::Codex if is_completed && whole(own, "input_token_count").is_some() => {
             Some("codex.response".to_owned())
         }
@@ -137,7 +139,7 @@ pub(super) fn event(agent: Agent, name: &str, own: &[KeyValue]) -> Option<String
         }
         Agent::Other => None,
     };
-    // A record may come without tokens and under a name that a person would search for.
+    // All names above are short. The limit protects the store if a name is added that is not.
     kept.filter(|kept| kept.len() <= SESSION_MAX_BYTES)
 }
 
@@ -171,7 +173,7 @@ pub(super) fn event_usage(agent: Agent, event: &str, own: &[KeyValue]) -> Option
     told(usage)
 }
 
-/// Claude counts cached tokens beside the input.
+/// Claude Code does not include cached tokens in its input tokens, so they are added. For Cursor this is assumed.
 fn claude(own: &[KeyValue]) -> Usage {
     let (cache_read, cache_write) =
         (whole(own, "cache_read_tokens"), whole(own, "cache_creation_tokens"));
@@ -192,7 +194,8 @@ fn told(usage: Usage) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
 }
 
-/// What a counter counts: the attribute that names the kind of token, and whether cached tokens are beside the input.
+/// What a counter counts: the attribute that names the kind of token, and whether the sender leaves cached tokens out
+/// of its input tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counter {
     kind: Option<&'static str>,
@@ -213,12 +216,12 @@ pub(super) fn counter(name: &str) -> Option<Counter> {
 }
 
 impl Counter {
-    /// What a point counts, and whether it also belongs to the input. `None` for a sum of other points.
+    /// What a point counts, and whether its value must also be added to the input. `None` for a sum of other points.
     pub(super) fn field(self, own: &[KeyValue]) -> Option<(Field, bool)> {
         let Some(kind) = self.kind else { return Some((Field::Cost, false)) };
         let field = match text(own, kind)? {
             "input" => Field::Input,
-            // Thoughts are answers that nobody sees, and are billed as such.
+            // Thoughts are billed as output.
             "output" | "thought" => Field::Output,
             "cacheRead" | "cache_read" | "cache" | "cached_input" => Field::CacheRead,
             "cacheCreation" | "cache_creation" | "cache_write" => Field::CacheWrite,

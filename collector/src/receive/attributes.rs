@@ -1,4 +1,4 @@
-//! Attributes of received items: looked up, and made fit for storing.
+//! Looks up attributes of received items, and prepares them for storing: without secrets and names, and shortened.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,15 @@ use crate::redaction::Redaction;
 
 /// Maximum number of stored attributes of one item.
 const COUNT_MAX: usize = 64;
-/// Maximum length of an attribute's name, of a text, and of all attributes of an item together, bytes.
+/// Maximum length of an attribute's name, bytes.
 const KEY_MAX_BYTES: usize = 128;
+/// Maximum length of a text, bytes.
 pub(super) const TEXT_MAX_BYTES: usize = 2_048;
+/// Maximum length of all attributes of an item together, bytes.
 const ALL_MAX_BYTES: usize = 8_192;
-/// Maximum depth and number of parts of a list or a map.
+/// Maximum depth of lists and maps inside each other.
 const DEPTH_MAX: usize = 4;
+/// Maximum number of parts of one list or map.
 const PARTS_MAX: usize = 32;
 
 /// Attributes that name a person or an organisation. Nothing that hookspan shows needs them.
@@ -44,7 +47,7 @@ pub(super) fn text<'a>(pairs: &'a [KeyValue], key: &str) -> Option<&'a str> {
     }
 }
 
-/// An attribute that is a number, or a text that is one: some agents send all values as texts.
+/// An attribute that is a number, or a text that contains a number: some agents send all values as texts.
 pub(super) fn number(pairs: &[KeyValue], key: &str) -> Option<f64> {
     let number = match get(pairs, key)? {
         Wire::IntValue(value) => *value as f64,
@@ -55,17 +58,17 @@ pub(super) fn number(pairs: &[KeyValue], key: &str) -> Option<f64> {
     (number.is_finite() && (0.0..=MOST).contains(&number)).then_some(number)
 }
 
-/// The same as a whole number.
+/// Like [`number`], as a whole number.
 #[expect(clippy::cast_possible_truncation, reason = "it is below 2^53")]
 pub(super) fn whole(pairs: &[KeyValue], key: &str) -> Option<i64> {
     number(pairs, key).map(|number| number as i64)
 }
 
-/// 2^53: a larger number is no count of anything.
+/// 2^53. A larger number cannot be a real count.
 pub(super) const MOST: f64 = 9_007_199_254_740_992.0;
 
-/// The attributes as a JSON object, without secrets and without names of people, and the number of those that were dropped
-/// or shortened.
+/// Returns the attributes as a JSON object, without secrets and without attributes that name people. Also returns the
+/// number of attributes that were dropped or shortened because of a limit.
 pub(super) fn kept(pairs: &[KeyValue], redaction: &Redaction) -> (String, u32) {
     let (mut map, mut cut, mut bytes) = (Map::new(), 0_u32, 0);
     for pair in pairs {
@@ -101,7 +104,7 @@ fn length(value: &Value) -> usize {
 
 struct Writer<'a> {
     redaction: &'a Redaction,
-    /// Something was left out.
+    /// Set to true if a part of the value is left out.
     shortened: &'a mut bool,
 }
 
@@ -137,13 +140,13 @@ impl Writer<'_> {
                 });
                 Value::Object(parts.collect())
             }
-            // A reference into a table of texts that only the profiles signal has.
+            // An index into a table of texts. Only the profiles signal has such a table.
             Wire::StringValueStrindex(_) => Value::Null,
         }
     }
 
-    /// Redacts before it shortens, because half a secret is not recognised. The name of the attribute is looked at, too: it
-    /// often tells that a value is one.
+    /// Redacts a text, then shortens it: half a secret would not be recognised. The redactor also reads the attribute's
+    /// name, which often says that the value is a secret.
     fn text(&mut self, key: &str, text: &str) -> String {
         let named = format!("{key}={text}");
         let redacted = self.redaction.text(&named);
@@ -157,7 +160,7 @@ impl Writer<'_> {
     }
 }
 
-/// At most so many bytes of a text, cut between two characters. A cut text ends in `…`.
+/// At most `max_bytes` of a text, cut between two characters. A cut text ends in `…`.
 pub(super) fn shorten(text: &str, max_bytes: usize) -> Cow<'_, str> {
     if text.len() <= max_bytes {
         return Cow::Borrowed(text);

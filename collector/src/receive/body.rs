@@ -1,4 +1,4 @@
-//! Reads a request's body: bounded in size and time, and inflated within a bound.
+//! Reads and inflates a request's body. Size and time are limited.
 
 use std::io::Read as _;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Refus
     }
 }
 
-/// The one message of a gRPC request, and whether it is compressed.
+/// The single message of a gRPC request, and whether the message is compressed.
 ///
 /// # Errors
 /// [`Refusal::Malformed`] unless there is exactly one whole message.
@@ -52,7 +52,7 @@ pub(super) fn unframe(body: &Bytes) -> Result<(bool, Bytes), Refusal> {
 /// Inflates gzip.
 ///
 /// # Errors
-/// [`Refusal::TooLarge`] beyond the bound, [`Refusal::Malformed`] if it is no gzip.
+/// [`Refusal::TooLarge`] beyond the limit, [`Refusal::Malformed`] if the body is not gzip.
 pub(super) fn inflate(packed: &[u8]) -> Result<Bytes, Refusal> {
     let mut plain = Vec::new();
     let mut reader = MultiGzDecoder::new(packed).take(INFLATED_MAX_BYTES as u64 + 1);
@@ -60,8 +60,10 @@ pub(super) fn inflate(packed: &[u8]) -> Result<Bytes, Refusal> {
     within(plain.into())
 }
 
+/// Accepts a body that is not compressed.
+///
 /// # Errors
-/// [`Refusal::TooLarge`] beyond the bound.
+/// [`Refusal::TooLarge`] beyond the limit.
 pub(super) fn within(plain: Bytes) -> Result<Bytes, Refusal> {
     if plain.len() > INFLATED_MAX_BYTES { Err(Refusal::TooLarge) } else { Ok(plain) }
 }

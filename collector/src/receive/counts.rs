@@ -1,9 +1,9 @@
-//! Counters of requests that store nothing, kept until something is stored with them.
+//! Counts requests that store nothing. The counts wait in memory until the next request or the next round stores them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// See the module. Names come from this program alone, so there are few.
+/// Counts by counter name. All names are constants of this program, so there are few.
 #[derive(Debug, Default)]
 pub(super) struct Counts(Mutex<BTreeMap<&'static str, u64>>);
 
@@ -15,12 +15,12 @@ impl Counts {
         }
     }
 
-    /// Hands the counts out, to be stored.
+    /// Removes and returns the counts, to be stored.
     pub(super) fn take(&self) -> BTreeMap<&'static str, u64> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes counts back that were not stored.
+    /// Adds counts again that could not be stored.
     pub(super) fn give_back(&self, counts: &BTreeMap<&'static str, u64>) {
         counts.iter().for_each(|(key, by)| self.add(key, *by));
     }

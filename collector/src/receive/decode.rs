@@ -1,4 +1,4 @@
-//! A request's bytes in, rows to store out.
+//! Decodes a request's bytes into rows to store.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) struct Decoded {
 /// Decodes a request.
 ///
 /// # Errors
-/// [`Malformed`] if the body is not a request. A single wrong item only counts.
+/// [`Malformed`] if the body is not a request. A single invalid item is only counted.
 pub(super) fn decode(
     signal: Signal,
     encoding: Encoding,
@@ -94,7 +94,7 @@ impl<'a> From<'a> {
         Self { agent, resource: &resource.attributes, service, scope: &scope.name }
     }
 
-    /// Whether hookspan made it: a span that was exported and comes back, or telemetry of a collector.
+    /// Whether the sender is hookspan: an exported span comes back, or a collector sends its own telemetry.
     fn is_ours(&self) -> bool {
         self.scope == "hookspan"
             || self.service == "hookspan"
@@ -105,7 +105,7 @@ impl<'a> From<'a> {
 struct Decoder<'a> {
     redaction: &'a Redaction,
     decoded: Decoded,
-    /// Counts of items that are valid and left out.
+    /// Counts of valid items that are not stored, and of attributes that were cut, by counter name.
     ignored: BTreeMap<&'static str, u64>,
 }
 
@@ -127,7 +127,7 @@ impl Decoder<'_> {
         let end_ns = i64::try_from(span.end_time_unix_nano).ok()?.max(start_ns);
         let status = span.status.take().unwrap_or_default();
         let own = &mut span.attributes;
-        // An exception is the one event that a person looks for.
+        // Of a span's events, only an exception is kept.
         if let Some(event) = span.events.iter_mut().find(|event| event.name == "exception") {
             let more = event.attributes.drain(..).filter(|pair| pair.key != "exception.stacktrace");
             own.extend(more);
@@ -200,7 +200,7 @@ impl Decoder<'_> {
         let end_ns = i64::try_from(at).ok()?;
         let length_ns = number(own, "duration_ms").map_or(0, |ms| (ms * 1e6) as i64);
         let row = ReceivedSpan {
-            // Records of a session need no trace of their own. Those outside of any trace get one from the session.
+            // A record outside of any trace gets a trace id that is made from its session's id.
             trace: id(&record.trace_id).unwrap_or_else(|| hash(&[b"session", session.as_bytes()])),
             id: event_id(&session, &event, at, own),
             parent: id(&record.span_id),
@@ -310,7 +310,7 @@ fn hash<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     std::array::from_fn(|at| digest.get(at).copied().unwrap_or(0))
 }
 
-/// Pairs as bytes, whatever their order.
+/// Pairs as bytes. Their order does not matter.
 fn canonical(pairs: &[KeyValue]) -> Vec<u8> {
     let mut pairs: Vec<String> =
         pairs.iter().map(|pair| format!("{}={:?}", pair.key, pair.value)).collect();
@@ -323,8 +323,9 @@ fn series(from: &From<'_>, metric: &str, own: &[KeyValue], start: u64) -> [u8; 1
     hash(&[&resource, metric.as_bytes(), &canonical(own), &start.to_be_bytes()])
 }
 
-/// The id of a log record. A record that is sent twice gets the same one: by the sender's own id, else by its time and what it
-/// says. The two records that Codex sends for one event differ in what they say, but not in the time that they name.
+/// The id of a log record. A record that is sent twice gets the same id. The id is made from the sender's own id of the
+/// record, otherwise from the record's time and attributes. Codex sends two records for one event. Their attributes
+/// differ, so `event.timestamp`, which is equal in both, replaces the attributes.
 fn event_id(session: &str, event: &str, at: u64, own: &[KeyValue]) -> [u8; 8] {
     if let Some(id) = text(own, "cursor.event.id") {
         return hash(&[session.as_bytes(), event.as_bytes(), id.as_bytes()]);

@@ -1,4 +1,4 @@
-//! The way of one request: who sends it, what it is, its body, its rows, the answer.
+//! Handles one request: checks the sender and the headers, reads the body, stores its rows and answers.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ async fn answer(
             match form {
                 Some(Form::Grpc) => refusal.grpc(),
                 Some(Form::Http(encoding)) => refusal.http(encoding),
-                // Whoever names no type is most likely a person with curl.
+                // A request without a type most likely comes from a person with curl.
                 None => refusal.http(Encoding::Json),
             }
         }
@@ -104,12 +104,12 @@ async fn take(
     form: Option<Form>,
     body: Body,
 ) -> Result<(Signal, Told), Refusal> {
-    // A browser names the page that sends a request. A page must not guess tokens.
+    // Browsers add these headers. Requests of web pages are refused, so that no page can guess tokens.
     let by_page = ["origin", "sec-fetch-site"].iter().any(|name| parts.headers.contains_key(*name));
     if by_page {
         return Err(Refusal::Browser);
     }
-    // A Unix socket is open for its owner alone.
+    // Only its owner can open a Unix socket, so no token is needed there.
     let by_socket = parts.extensions.get::<BySocket>().is_some();
     let shown = only(&parts.headers, &header::AUTHORIZATION).unwrap_or_default();
     if !by_socket && !receiver.door.admits_sender(shown) {
@@ -133,7 +133,7 @@ async fn take(
     stored.map(|told| (signal, told))
 }
 
-/// Whether a body is compressed. Over gRPC, each message says so.
+/// Whether the body is compressed. Over gRPC, whether messages may be compressed: each message says whether it is.
 fn packed(headers: &HeaderMap, form: Form) -> Result<bool, Refusal> {
     let name = match form {
         Form::Http(_) => header::CONTENT_ENCODING,
@@ -149,12 +149,12 @@ fn packed(headers: &HeaderMap, form: Form) -> Result<bool, Refusal> {
     }
 }
 
-/// What an accepted request came to.
+/// The result of an accepted request: numbers of items that were not stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     invalid: u64,
     too_many: u64,
-    /// Beyond a limit of the configuration.
+    /// Items beyond a limit of the store, such as spans of a day.
     refused: u64,
 }
 

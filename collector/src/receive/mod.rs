@@ -4,8 +4,9 @@
 //! connection ──http──▶ body ──wire──▶ decode ──Keep──▶ engine ──commit──▶ answer
 //! ```
 //!
-//! Off unless `[receive]` switches it on. A request is answered after its commit, so what was accepted is never lost; what was
-//! not accepted is sent again by its sender. Every size is bounded before memory is spent on it, and every refusal counts.
+//! It is off unless `[receive]` switches it on. A request is answered after its commit, so accepted items are never
+//! lost. The sender sends a request again that was not accepted. Every size is checked before memory is used for it,
+//! and every refusal is counted.
 
 mod agents;
 mod attributes;
@@ -30,14 +31,15 @@ use crate::redaction::Redaction;
 use crate::store::received::{Incoming, Taken};
 use counts::Counts;
 
-/// Maximum size of a request as it is sent, and inflated.
+/// Maximum size of a request as it is sent.
 const BODY_MAX_BYTES: usize = 4 << 20;
+/// Maximum size of a request after decompression.
 const INFLATED_MAX_BYTES: usize = 8 << 20;
 /// Maximum number of requests whose bodies are being read.
 const READING_MAX: usize = 8;
 /// Maximum number of requests that are being decoded and stored.
 const STORING_MAX: usize = 2;
-/// How often counts of refused requests are stored, and traces are tried again whose session is not known yet.
+/// Interval at which counts of refused requests are stored, and at which traces without a session are tried again.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Stores what was received, durably. Called on a thread for blocking work.
@@ -45,11 +47,11 @@ pub(crate) trait Keep: Send + Sync {
     /// Stores a request completely or not at all.
     ///
     /// # Errors
-    /// [`NotKept`]: the sender must send it again.
+    /// [`NotKept`]: the sender must send the request again.
     fn keep(&self, incoming: Incoming) -> Result<Taken, NotKept>;
 }
 
-/// The database refused, or the collector is about to end.
+/// The database did not accept the write, or the collector is about to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotKept;
 
@@ -64,7 +66,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Senders on a port show a token that `door` admits.
+    /// Creates a receiver. On a TCP port, a sender needs a token that `door` admits.
     pub(crate) fn new(door: Arc<Door>, keep: Box<dyn Keep>, redaction: Redaction) -> Arc<Self> {
         Arc::new(Self {
             door,
@@ -76,14 +78,15 @@ impl Receiver {
         })
     }
 
-    /// Its routes.
+    /// The HTTP routes.
     pub(crate) fn router(self: &Arc<Self>) -> Router {
         http::router(Arc::clone(self))
     }
 
-    /// Stores the counts of refused requests, and joins traces that waited for their session. Ends when the collector closes.
+    /// Every few seconds, stores the counts of refused requests, and joins traces whose session has become known. Ends
+    /// when the collector closes.
     pub(crate) async fn tend(self: Arc<Self>, mut closing: watch::Receiver<bool>) {
-        // The first round finds what an earlier run left.
+        // In the first round, traces of an earlier run may wait.
         let mut waits = true;
         loop {
             let closed =
@@ -100,7 +103,7 @@ impl Receiver {
         }
     }
 
-    /// Whether a trace still waits for its session.
+    /// Stores counts. Returns whether a trace still waits for its session.
     fn keep_counts(&self, counts: std::collections::BTreeMap<&'static str, u64>) -> bool {
         let kept = self.keep.keep(Incoming { counts: counts.clone(), ..Incoming::default() });
         if kept.is_err() {

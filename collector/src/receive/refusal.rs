@@ -12,15 +12,15 @@ use super::decode::ITEMS_MAX;
 use super::wire::Encoding;
 use super::{BODY_MAX_BYTES, INFLATED_MAX_BYTES};
 
-/// When a sender may try again.
+/// The delay after which a sender may try again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// A request that is not stored. Nothing of it is.
+/// Why a request is refused. No part of a refused request is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// No token, or a wrong one.
     Token,
-    /// A page in a browser sends it.
+    /// A web page in a browser sends the request.
     Browser,
     /// Nothing is received at this path.
     Path,
@@ -30,9 +30,9 @@ pub(super) enum Refusal {
     Type,
     /// A compression other than gzip.
     Compression,
-    /// More bytes than are read.
+    /// More bytes than the limit.
     TooLarge,
-    /// It did not arrive in time.
+    /// The body did not arrive in time.
     Slow,
     /// The body is not what its headers say.
     Malformed,
@@ -41,7 +41,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// Its counter.
+    /// The name of the counter of such refusals.
     pub(super) const fn counter(self) -> &'static str {
         match self {
             Self::Token => "otlp.refused.token",

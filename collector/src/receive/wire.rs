@@ -1,6 +1,6 @@
-//! Takes an export request apart without building it as a whole.
+//! Splits an export request into items without decoding the whole request at once.
 //!
-//! Two bytes of a request can stand for a span of three hundred bytes in memory. So the three levels of a request (resources,
+//! Two bytes of a request can become a span of 300 bytes in memory. So the three levels of a request (resources,
 //! scopes, items) are walked as slices, and each item is decoded alone and dropped before the next one. All three signals
 //! have these levels, with the same field numbers.
 
@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Maximum size of an item, of a resource and of a scope. Attributes of two bytes each grow to thirty times this.
+/// Maximum size of an item, of a resource and of a scope. If it consists of attributes of two bytes each, it needs
+/// thirty times as much memory.
 const ITEM_MAX_BYTES: usize = 256 * 1_024;
 
 /// How a request is written.
@@ -34,7 +35,7 @@ pub(super) struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// Decodes it; `None` if it is too large or not of that form.
+    /// Decodes the item. `None` if it is too large or not a valid `M`.
     pub(super) fn decode<M: Message + Default + DeserializeOwned>(self) -> Option<M> {
         decode(self.encoding, self.bytes)
     }
@@ -50,7 +51,7 @@ fn decode<M: Message + Default + DeserializeOwned>(encoding: Encoding, bytes: &[
     }
 }
 
-/// Takes an item with its resource and scope.
+/// A function that receives an item with its resource and scope.
 pub(super) type Visit<'v, 'a> =
     dyn FnMut(Option<&Resource>, Option<&InstrumentationScope>, Item<'a>) + 'v;
 
@@ -103,7 +104,7 @@ fn protobuf(bytes: &[u8], level: Level) -> Result<Parts<'_>, Malformed> {
     let of = if level == Level::Request { 1 } else { 2 };
     let mut head = None;
     if level != Level::Request {
-        // Nothing demands that the head comes first.
+        // The head need not be the first field.
         for field in Fields(bytes) {
             if let (HEAD, bytes) = field? {
                 head = Some(bytes);
@@ -182,7 +183,7 @@ struct OfScope<'a> {
 }
 
 fn json(bytes: &[u8], level: Level) -> Result<Parts<'_>, Malformed> {
-    // Otherwise a list would be read as the fields of an object.
+    // Only an object is valid. Serde would also accept a list, and read its elements as the fields.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return Err(Malformed);
     }

@@ -162,7 +162,7 @@ pub(crate) struct Metrics {
     pub delivered: u64,
     /// Points lost.
     pub lost: u64,
-    /// Spans that are left out of all metrics, because they ended more than a day earlier.
+    /// Spans that no metric counts, because they ended more than a day before they were read for metrics.
     pub left_out: u64,
     /// The last delivery, microseconds since the epoch.
     pub last_ok_us: Option<i64>,

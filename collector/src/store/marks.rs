@@ -1,8 +1,8 @@
-//! Stars, tags and notes of sessions, and kept filters.
+//! Stars, tags and notes of sessions, and saved filters.
 //!
-//! People write these, hooks do not, so nothing of it is derived. Each change is one small transaction on a connection
-//! of its own, so that a page need not wait for the engine's queue, and a command works without a collector. SQLite's
-//! lock puts it in order with the engine's transactions.
+//! People write them, so they are not derived from hooks. Each change is one small transaction on its own connection.
+//! So a page need not wait for the engine's queue, and a command works without a collector. SQLite's lock keeps these
+//! transactions apart from those of the engine.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,10 +15,11 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use super::open::{self, OpenError};
 use super::rows;
 
-/// Changes the marks of a session, all of `changes` or none.
+/// Changes the marks of a session: makes all of `changes`, or none.
 ///
 /// # Errors
-/// See [`OpenError`]. Returns it too if the lock is held for too long.
+/// Returns [`OpenError`] if the database cannot be opened or written, or if another connection holds the lock for too
+/// long.
 pub(crate) fn change(path: &Path, root: &str, changes: &[MarkChange]) -> Result<Marked, OpenError> {
     write(path, |db| {
         let own = "SELECT s.root FROM session s JOIN name n ON n.id = s.root WHERE n.text = ?1";
@@ -102,7 +103,7 @@ pub(super) fn forget(db: &Connection, root: i64) -> rusqlite::Result<()> {
     db.prepare_cached("DELETE FROM tag WHERE root = ?1")?.execute([root]).map(drop)
 }
 
-/// Every kept filter, by page and name. A page that this program does not know is left out.
+/// All saved filters, sorted by page and name. A filter of a page that this program does not know is left out.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -120,7 +121,8 @@ pub(crate) fn filters(db: &Connection) -> rusqlite::Result<Vec<SavedFilter>> {
     Ok(filters)
 }
 
-/// Keeps a filter, in place of one of the same name. Returns false if the page has as many as it may have.
+/// Saves a filter. It replaces a filter with the same name. Returns false if the page already has [`SAVED_MAX`]
+/// filters.
 ///
 /// # Errors
 /// See [`change`].
@@ -138,7 +140,7 @@ pub(crate) fn save(path: &Path, filter: &SavedFilter) -> Result<bool, OpenError>
     })
 }
 
-/// Removes a kept filter. Returns false if there is none of that name.
+/// Removes a saved filter. Returns false if no filter has this name.
 ///
 /// # Errors
 /// See [`change`].
@@ -149,7 +151,7 @@ pub(crate) fn remove(path: &Path, page: FilterPage, name: &str) -> Result<bool, 
     })
 }
 
-/// Runs `work` in a transaction, and commits it if `work` says so.
+/// Runs `work` in a transaction, and commits the transaction if `work` returns true.
 fn write<T>(
     path: &Path,
     work: impl FnOnce(&Connection) -> rusqlite::Result<(T, bool)>,

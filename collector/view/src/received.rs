@@ -1,4 +1,4 @@
-//! What other programs sent over OTLP, and where it stands in a session.
+//! What other programs sent over OTLP, and its place in a session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use hookspan_core::{SpanId, TraceId};
 /// A received span, or a log record that is kept like one. Texts come from other programs and must never be used as markup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
-    /// Trace id, as sent. A record outside of any trace has one made of its session.
+    /// Trace id, as sent. For a log record outside of any trace, the id is made from its session's id.
     pub trace: TraceId,
-    /// Span id, as sent. A record's is made of its content.
+    /// Span id, as sent. For a log record, the id is made from its content.
     pub id: SpanId,
     /// The span above it, as sent.
     pub parent: Option<SpanId>,
@@ -31,9 +31,9 @@ pub struct Received {
     pub attributes: String,
     /// Number of attributes that were dropped or shortened.
     pub cut: u32,
-    /// How its session is known; `None` if it is not.
+    /// How its session is known; `None` if the session is unknown.
     pub joined: Option<Joined>,
-    /// The call below which it ran, if that was inferred.
+    /// The shell call that it belongs to, if time and directory prove it ([`Joined::Inferred`]).
     pub call: Option<SpanId>,
     /// The model that it names.
     pub model: Option<String>,
@@ -46,11 +46,11 @@ pub struct Received {
 /// How the session of a received span is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
-    /// Its trace is one of ours.
+    /// hookspan made its trace.
     Traceparent,
     /// An attribute names the session.
     SessionId,
-    /// Exactly one call ran at that time in that directory.
+    /// Exactly one shell call ran all the time in that directory or a folder above it.
     Inferred,
 }
 
@@ -79,22 +79,22 @@ impl Joined {
 /// A received span in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// Our span below which it stands; `None` if it only belongs to the session.
+    /// The span of hookspan that it is shown below; `None` if only its session is known.
     pub below: Option<SpanId>,
-    /// Number of received spans above it that stand below the same span of ours.
+    /// Number of received spans above it, up to that span of hookspan.
     pub depth: usize,
     /// The span.
     pub span: Received,
 }
 
-/// Tokens and cost that one program told, of one model.
+/// Tokens and cost that one program reported for one model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToldUsage {
     /// `service.name` of the program.
     pub service: String,
     /// The model, if one was named.
     pub model: Option<String>,
-    /// What told it: `counter`, `record` or `span`.
+    /// What reported them: `counter`, `record` or `span`.
     pub source: &'static str,
     /// Input tokens, both cache parts included.
     pub input: Option<u64>,
@@ -106,7 +106,7 @@ pub struct ToldUsage {
     pub cache_write: Option<u64>,
     /// US dollars, as the program estimates.
     pub cost: Option<f64>,
-    /// Requests to the model, if they were told one by one.
+    /// Number of requests to the model; `None` if only counters reported them.
     pub requests: Option<u64>,
 }
 
@@ -121,7 +121,8 @@ pub struct AllReceived {
     pub usage: Vec<ToldUsage>,
 }
 
-/// Of several sources that tell of the same requests, the one to use for each program: counters, else log records, else spans.
+/// Chooses one source for each program, because several sources report the same requests: counters, else log records,
+/// else spans.
 #[must_use]
 pub fn choose(mut told: Vec<ToldUsage>) -> Vec<ToldUsage> {
     let rank = |source: &str| ["counter", "record", "span"].iter().position(|one| *one == source);
@@ -131,7 +132,7 @@ pub fn choose(mut told: Vec<ToldUsage>) -> Vec<ToldUsage> {
         let known = best.entry(one.service.clone()).or_insert(rank);
         *known = (*known).min(rank);
     }
-    // Counters count no requests, but a weaker source may.
+    // Counters do not count requests. Another source of the program may, so its number is used.
     let mut requests: BTreeMap<(String, Option<String>), u64> = BTreeMap::new();
     for one in &told {
         let sum = requests.entry((one.service.clone(), one.model.clone())).or_default();
@@ -145,8 +146,9 @@ pub fn choose(mut told: Vec<ToldUsage>) -> Vec<ToldUsage> {
     told
 }
 
-/// Puts spans below each other, the earliest first. `ours` finds the span of ours that a received span itself names: its parent,
-/// or the call of its tool. Parents that form a circle are placed as if they had none.
+/// Arranges spans as a tree, the earliest first. `ours` finds the span of hookspan that a received span itself names:
+/// its parent, or the call of its tool. If spans form a circle of parents, one of them is placed as if it had no
+/// parent.
 #[must_use]
 pub fn place(
     spans: Vec<Received>,
@@ -170,7 +172,7 @@ pub fn place(
     };
     by_start(&mut roots);
     children.values_mut().for_each(by_start);
-    // A circle has no root. Its members follow after all others.
+    // A circle of parents has no root. Its spans come last.
     let mut rest: Vec<usize> = (0..spans.len()).collect();
     by_start(&mut rest);
     let mut seen = BTreeSet::new();

@@ -250,7 +250,7 @@ pub(super) async fn heatmap(
     };
     let (first, last) =
         (edges.first().copied().unwrap_or(0), edges.last().map_or(0, |end| end - 1));
-    // Sums of whole UTC days are enough where every column consists of some.
+    // If every column consists of whole UTC days, the stored sums of days are enough.
     let daily = edges.iter().all(|hour| hour % DAY_HOURS == 0);
     let wanted = name.clone();
     // Sums are stored for each name as it was sent. Filter words ignore case.
@@ -287,8 +287,8 @@ pub(super) async fn heatmap(
     })
 }
 
-/// Times as hours since the epoch. Counts are kept by whole hours, so that a column of a zone that lies half an hour
-/// beside them begins up to 45 minutes early; the answer tells when.
+/// Times as hours since the epoch. Counts are stored by whole UTC hours. In a zone whose days do not begin at a whole
+/// UTC hour, a column begins up to 45 minutes early; the answer has the actual edges.
 fn hours(edges: &[i64]) -> Vec<i64> {
     let mut hours: Vec<i64> = edges.iter().map(|edge| edge.div_euclid(HOUR_NS)).collect();
     hours.dedup();

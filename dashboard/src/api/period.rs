@@ -1,4 +1,4 @@
-//! The period of a question: some days up to now, or whatever lies between two times; and its columns.
+//! The period of a request and its columns. A period is a number of days up to now, or lies between two times.
 
 use hookspan_view::source::{COUNTED_MAX, LineFilter};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::problem::Problem;
 const MINUTE_NS: i64 = 60_000_000_000;
 pub(super) const DAY_NS: i64 = 1_440 * MINUTE_NS;
 const DAYS_MAX: i64 = 3_660;
-/// Columns at most that can be asked for: the weeks of a year, by day.
+/// Maximum number of columns that can be requested. The days of 53 weeks are 371.
 const ASKED_MAX: usize = 400;
 
 /// A period.
@@ -79,7 +79,8 @@ impl Period {
         (self.from_ns, self.to_ns)
     }
 
-    /// Its UTC days as edges of at most `most` columns, of some days each where there are more days.
+    /// Edges of columns that cover the period's UTC days. A column has 1, 7, 28 or 91 days: the smallest width that
+    /// gives at most `most` columns.
     pub(super) fn edges(&self, now_ns: i64, most: i64) -> Vec<i64> {
         let (first, last) = self.in_units(DAY_NS);
         let days = last - first + 1;
@@ -88,7 +89,7 @@ impl Period {
         let columns = (days + width - 1) / width;
         let mut edges: Vec<i64> =
             (0..=columns).map(|column| (first + column * width) * DAY_NS).collect();
-        // A period that begins or ends within a day has no more than that.
+        // If the period begins or ends within a day, so do its first and last column.
         if !self.is_whole_days(now_ns) {
             if let Some(begin) = edges.first_mut() {
                 *begin = self.from_ns;
@@ -110,7 +111,7 @@ impl Period {
     }
 }
 
-/// The columns that were asked for, as edges.
+/// Edges of the columns that the request lists.
 pub(super) fn asked(columns: &str, from_ns: i64) -> Result<Vec<i64>, Problem> {
     let wrong =
         || Problem::bad_parameter("columns", "up to 400 lengths in minutes, as 1440*29,1380");

@@ -373,8 +373,8 @@ fn position_is_on_disk(world: &World) {
     for word in position.split_ascii_whitespace().skip(2) {
         let (key, offset) = word.split_once(':').unwrap();
         let (key, offset) = (u64::from_str_radix(key, 16).unwrap(), offset.parse::<u64>().unwrap());
-        // A segment that is gone was stored, or is in the run-time directory. An unknown segment is read from its
-        // start.
+        // The position may name a segment that is not in the state directory: it was deleted after it was stored, or
+        // it is in the run-time directory.
         let Some(length) = lengths.get(&key).copied() else { continue };
         assert!(offset <= length, "the position {position} is ahead of the disk: {lengths:x?}");
     }

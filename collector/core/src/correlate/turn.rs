@@ -287,7 +287,8 @@ pub(crate) fn repeats(first: &Fact, second: &Fact) -> bool {
     is_repeat(first, second)
 }
 
-/// Adds a fact unless it repeats a recent one. A step is unique by its key; equal texts are numbered.
+/// Adds a fact unless it repeats the last fact with the same `key`. A step occurs once per key. Other facts may have
+/// equal texts, so each of them gets a number after its key.
 fn add<'a, T: PartialEq>(
     (list, seen): (&mut Vec<(String, &'a Fact, &'a T)>, &mut Seen<'a>),
     key: &'a str,

@@ -1,4 +1,4 @@
-//! What other programs sent over OTLP, as lines below the call that it belongs to, and their tokens.
+//! Prints received telemetry: spans as lines below the call that they belong to, and the tokens of each program.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::cli::blank::Blank;
 use crate::text;
 
-/// Maximum number of lines below one call. More are for the dashboard.
+/// Maximum number of lines below one call. The dashboard shows the others.
 const LINES_MAX: usize = 12;
 const DEPTH_MAX: usize = 6;
 
-/// The lines of what was received, by the span that they stand below.
+/// Lines of received spans, by the span of hookspan that they are printed below.
 pub(super) struct Lines<'a> {
     by_call: BTreeMap<Option<SpanId>, Vec<&'a Placed>>,
 }
@@ -32,7 +32,7 @@ impl<'a> Lines<'a> {
         self.by_call.get(&Some(span)).map(|list| lines(list)).unwrap_or_default()
     }
 
-    /// The lines of what stands below no drawn span.
+    /// The lines of received spans that belong to no span in the waterfall.
     pub(super) fn elsewhere(&self, drawn: impl Fn(SpanId) -> bool) -> Vec<(String, String)> {
         let rest = self.by_call.iter().filter(|(below, _)| !below.is_some_and(&drawn));
         let rest: Vec<&Placed> = rest.flat_map(|(_, list)| list.iter().copied()).collect();
@@ -89,7 +89,7 @@ pub(super) fn usage(all: &AllReceived) -> Vec<String> {
     all.usage.iter().map(line).collect()
 }
 
-/// Redacts names, for `--redact`. What is stored is redacted already; the rules may be newer.
+/// Redacts names, for `--redact`. Stored names were redacted when they arrived, but the rules may be newer.
 pub(super) fn redact(all: &mut AllReceived, blank: &Blank) {
     for placed in &mut all.spans {
         for text in [&mut placed.span.name, &mut placed.span.service] {

@@ -89,7 +89,7 @@ fn a_trace_of_ours_nests_below_the_call_whose_context_it_got() {
     let taken = receive(&mut engine, nested());
     assert_eq!((taken.stored, taken.unjoined), (2, false));
     assert_eq!(shown(&world), NESTED);
-    // A span of ours that comes back is no span of another program.
+    // A span that hookspan exported comes back. It is not stored as a span of another program.
     let own = ReceivedSpan { id: call().0, ..nested().remove(0) };
     let taken = receive(&mut engine, vec![own]);
     assert_eq!((taken.own, taken.stored), (1, 0));
@@ -112,7 +112,7 @@ fn a_session_id_joins_the_whole_trace_and_a_tools_id_names_the_call() {
     let world = World::new();
     let mut engine = world.engine();
     take(&mut engine, &hooks());
-    // The span that names the session comes last, as parents do.
+    // Only the parent names the session, and a parent is sent after its children.
     let inside = ReceivedSpan { parent: Some([2; 8]), ..span(3) };
     let tool = ReceivedSpan { parent: Some([1; 8]), tool: Some(CALL.to_owned()), ..span(2) };
     assert!(receive(&mut engine, vec![inside, tool]).unjoined);
@@ -148,7 +148,7 @@ fn a_directory_joins_only_while_exactly_one_call_runs_there() {
     take(&mut engine, &second_call());
     let here = || Some("/home/dev/project".to_owned());
     receive(&mut engine, vec![ReceivedSpan { directory: here(), ..span(1) }]);
-    // Time alone joins nothing, and neither does a clock that is an hour off.
+    // Time alone proves no session. A directory with a time that is an hour off does not either.
     receive(&mut engine, vec![ReceivedSpan { trace: [8; 16], ..span(2) }]);
     let skewed = ReceivedSpan {
         trace: [7; 16],

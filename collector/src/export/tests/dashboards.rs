@@ -1,4 +1,4 @@
-//! Dashboards, alerts and gateways in `deploy/` ask for names that hookspan really sends.
+//! Checks that dashboards, alerts and gateways in `deploy/` use only names that hookspan sends.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::config::{OpenInference, Profile};
 use crate::export::otlp::Encoding;
 use crate::export::series;
 
-/// What leaves of all streams.
+/// Names in the exports of all streams.
 struct Sent {
     /// Keys of spans, events and resources.
     keys: BTreeSet<String>,

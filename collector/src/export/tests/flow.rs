@@ -1,4 +1,4 @@
-//! Several requests in flight: what is sent, what is stored, and what happens when one of them fails.
+//! Tests several requests in flight: what is sent, what is stored, and what happens when one of them fails.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ async fn a_request_that_fails_among_others_is_sent_again_alone() {
     let world = World::with_spans(SPANS);
     let failed = Arc::new(AtomicBool::new(false));
     let once = Arc::clone(&failed);
-    // The second of the four in flight fails once.
+    // The second of the four requests in flight fails once.
     let sink = Sink::start(&[], move |request| {
         let bad = is_first_of(request, "s1024") && !once.swap(true, Ordering::Relaxed);
         if bad { Answer::Http(503, Some("1")) } else { Answer::Ok }

@@ -1,4 +1,4 @@
-//! Log records: what is in them, and a receiver that takes none.
+//! Tests log records: what they contain, and a receiver that does not accept them.
 
 use hookspan_core::content::Field;
 use hookspan_core::{Attribute, Class, ContentRef, SpanKind, Value};
@@ -11,7 +11,7 @@ use super::*;
 use crate::config::Config;
 use crate::config::destination;
 
-/// A destination and its log records, as the configuration gives them.
+/// A destination and the destination of its log records, as the configuration creates them.
 fn with_logs(sink: &Sink, protocol: &str, more: &str) -> Vec<Destination> {
     let env = Environment::of(&[], "/");
     let text = format!(

@@ -52,7 +52,8 @@ async fn a_preview_equals_what_the_receiver_gets() {
     }
 }
 
-/// A receiver gets spans in the order in which they settled. A preview has them in the order of time.
+/// Sorts the spans of each request by id, so that a preview and a delivery can be compared. A receiver gets spans in
+/// the order in which they settled, a preview has them in the order of time.
 fn by_id(mut requests: Vec<ExportTraceServiceRequest>) -> Vec<ExportTraceServiceRequest> {
     let lists = requests.iter_mut().flat_map(|one| &mut one.resource_spans);
     for list in lists.flat_map(|one| &mut one.scope_spans) {

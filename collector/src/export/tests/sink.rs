@@ -163,7 +163,7 @@ impl Sink {
         self.seen_of(Signal::Metrics)
     }
 
-    /// Requests of log records.
+    /// Requests with log records.
     pub(super) fn logs(&self) -> Vec<Seen> {
         self.seen_of(Signal::Logs)
     }
@@ -174,7 +174,7 @@ impl Sink {
         all
     }
 
-    /// Answers the next requests of log records so.
+    /// Sets the answers to the next requests with log records.
     pub(super) fn answer_logs(&self, answers: &[Answer]) {
         self.inner.next_logs.lock().unwrap().extend(answers.iter().cloned());
     }

@@ -50,7 +50,7 @@ impl Vault for Keys {
 struct Database {
     store: Mutex<Store>,
     limits: Limits,
-    /// It refuses everything.
+    /// The store refuses every write.
     is_full: bool,
 }
 
@@ -204,7 +204,7 @@ async fn who_shows_no_token_is_refused_before_the_body_is_read() {
     );
     let page = world.post("/v1/traces").header("origin", "http://127.0.0.1:4328");
     assert_eq!(world.ask(page.body(never()).unwrap()).await.status(), StatusCode::FORBIDDEN);
-    // Whoever reaches the socket is the owner.
+    // Only the owner can reach the socket.
     let near = Request::post("/v1/traces").header("content-type", "application/json");
     let mut near = near.body(Body::from("{}")).unwrap();
     near.extensions_mut().insert(BySocket);
@@ -269,7 +269,7 @@ async fn what_cannot_be_stored_is_to_be_sent_again() {
 async fn a_hundred_thousand_spans_at_once_fill_the_limits_and_the_rest_is_counted() {
     let world =
         World::with(Limits { session_spans: 50, day_spans: u64::MAX, day_bytes: u64::MAX }, false);
-    // Without ids a span takes two bytes of a request, and is not valid.
+    // A span without ids takes two bytes of a request and is invalid.
     assert_eq!(world.send(vec![Span::default(); 100_000]).await, 100_000);
     let many: Vec<Span> = (0..decode::ITEMS_MAX as u64 + 25).map(span).collect();
     assert_eq!(world.send(many).await, 25);
@@ -479,7 +479,7 @@ async fn codex_keeps_the_turn_and_what_a_person_needs() {
     let request = world.post("/v1/traces").header("content-type", "application/x-protobuf");
     let body = of(vec![("service.name", "codex_exec")], spans).encode_to_vec();
     assert_eq!(world.ask(request.body(Body::from(body)).unwrap()).await.status(), StatusCode::OK);
-    // The tool's span has no id of its own, but its trace has.
+    // The tool's span names no session, but its trace does.
     assert_eq!(
         rows(&world),
         [
@@ -582,7 +582,7 @@ async fn a_point_that_comes_twice_counts_once_whatever_its_temporality() {
     assert_eq!(usage(&world), json!([["c1", "m", 417, 3, 400, null, 0.25]]));
 
     let world = World::new();
-    // The sums of one process, one of them out of order, and then those of another process.
+    // Cumulative sums of one process, one of them out of order, and then the sums of another process.
     for (start, at, value) in
         [(0, 5, 10.0), (0, 15, 30.0), (0, 10, 20.0), (0, 15, 30.0), (20, 25, 4.0)]
     {

@@ -12,7 +12,8 @@ pub(super) fn of_session(v: &str) -> String {
     CONDITIONS.replace("{outcome}", OUTCOME).replace("{v}", v)
 }
 
-/// `none` excludes a project, branch or tag of that name. Tags may not have it. A project is found by its path, too.
+/// `none` finds sessions without a project, branch or tag. No tag may have this name. A project is also found by its
+/// path.
 const CONDITIONS: &str = "(:project IS NULL OR iif(:project = 'none' COLLATE NOCASE,
                 coalesce({v}.project, '') = '',
                 {v}.project = :project COLLATE NOCASE OR {v}.workspace = :project

@@ -1,11 +1,11 @@
-//! Deletes what was received: with its session, or by age if it belongs to none.
+//! Deletes received telemetry: together with its session, or by age if it belongs to no session.
 
 use rusqlite::Connection;
 
-/// Telemetry without a session is kept for this long. Nobody can open it as a session.
+/// Time for which telemetry without a session is kept. No session's page shows it, so it is not kept for longer.
 const KEEP_NS: i64 = 7 * 86_400 * 1_000_000_000;
 
-/// Deletes what belongs to a conversation. Call this while the conversation still has its name.
+/// Deletes the telemetry of a conversation. Call this while the conversation still has its name.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.

@@ -1,28 +1,29 @@
-//! Finds the session that a received trace belongs to. The strongest evidence wins: a trace of ours, then a session's id in
-//! the attributes, then time and working directory together. Without any, a trace stays apart.
+//! Finds the session that a received trace belongs to. The strongest evidence wins: the trace is one that hookspan
+//! made, then a session's id in the attributes, then time and working directory together. A trace without evidence has
+//! no session.
 
 use hookspan_view::line::LineKind;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::store::rows::{self, SPAN_COLUMNS, SPAN_TABLES};
 
-/// `joined`: the trace is one of ours, handed on by `traceparent`.
+/// Value of `joined`: hookspan made the trace, and `traceparent` passed it to the sender.
 pub(super) const TRACEPARENT: i64 = 1;
-/// `joined`: an attribute names the session.
+/// Value of `joined`: an attribute names the session.
 pub(super) const SESSION_ID: i64 = 2;
-/// `joined`: exactly one call ran at that time in that directory.
+/// Value of `joined`: exactly one shell call ran all the time in that directory, see [`inferred`].
 pub(super) const INFERRED: i64 = 3;
 
-/// How long a trace without a session is tried again: the hooks that tell its session may still wait in the journal.
+/// How long a trace without a session is tried again. The hooks that prove its session may still be in the journal.
 const WAIT_NS: i64 = 15 * 60 * 1_000_000_000;
 /// Maximum number of traces that one pass tries.
 const TRACES_MAX: i64 = 64;
 /// Maximum number of sessions that are searched for a call.
 const SESSIONS_MAX: i64 = 50;
-/// A call that runs longer is not searched for.
+/// Maximum age of a call at the start of the trace. An older call is not found.
 const CALL_MAX_NS: i64 = 6 * 3_600 * 1_000_000_000;
 
-/// Where a trace of ours is at home.
+/// The session of a trace that hookspan made.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
     pub(super) root_id: i64,
@@ -30,7 +31,7 @@ pub(super) struct Home {
     pub(super) root: String,
 }
 
-/// The session of a trace, if it is a trace that hookspan made.
+/// The session of a trace, if hookspan made the trace.
 pub(super) fn home(db: &Connection, trace: &[u8; 16]) -> rusqlite::Result<Option<Home>> {
     db.prepare_cached(
         "SELECT s.root, n.text FROM span s JOIN name n ON n.id = s.root
@@ -40,7 +41,7 @@ pub(super) fn home(db: &Connection, trace: &[u8; 16]) -> rusqlite::Result<Option
     .optional()
 }
 
-/// Whether a span of the session with this root is one of ours.
+/// Whether a span that hookspan made has this id and belongs to the session with this root.
 pub(super) fn has(db: &Connection, root: i64, id: &[u8; 8]) -> rusqlite::Result<bool> {
     db.prepare_cached(
         "SELECT 1 FROM conversation c JOIN span s ON s.conversation = c.id AND s.id = ?2 WHERE c.root = ?1
@@ -81,7 +82,8 @@ pub(super) fn trace(db: &Connection, trace: &[u8; 16]) -> rusqlite::Result<()> {
     .map(drop)
 }
 
-/// The one call that ran in the directory of the trace's first process while the trace began and ended.
+/// The only shell call that was open from the start to the end of the trace, in the trace's directory or a folder above
+/// it. `None` if there are several such calls, or if the trace names no directory or more than one.
 fn inferred(db: &Connection, trace: &[u8; 16]) -> rusqlite::Result<Option<(String, [u8; 8])>> {
     let of = "SELECT min(start_ns), max(end_ns), min(directory) FROM received_span WHERE trace = ?1
               HAVING count(DISTINCT directory) = 1";
@@ -90,7 +92,8 @@ fn inferred(db: &Connection, trace: &[u8; 16]) -> rusqlite::Result<Option<(Strin
         .query_row([trace], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((start_ns, end_ns, directory)) = found else { return Ok(None) };
-    // Calls of a shell that were open all that time. A session with a long call may have had no other hook since.
+    // Shell calls that were open all that time. A session may be older than the trace: while a long call runs, no hook
+    // arrives.
     let sql = format!(
         "SELECT {SPAN_COLUMNS} FROM {SPAN_TABLES}
          WHERE s.root IN (SELECT root FROM session WHERE last_ns >= ?1 - ?3 AND started_ns <= ?2

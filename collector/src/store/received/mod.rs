@@ -1,7 +1,7 @@
-//! What other programs sent over OTLP, as it is stored. Nothing here is derived from hooks, and a rebuild leaves it alone.
+//! Stores what other programs sent over OTLP. None of it is derived from hooks, so a rebuild does not change it.
 //!
 //! [`take`] stores one request in one transaction. [`join`] finds the session of a trace. [`read`] lists what belongs to a
-//! session. [`age`] deletes what belongs to none.
+//! session. [`age`] deletes telemetry that is old and belongs to no session.
 
 pub(crate) mod age;
 pub(crate) mod join;
@@ -57,7 +57,7 @@ pub(crate) struct ReceivedSpan {
 /// Tokens and cost of one request to a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usage {
-    /// Both cache parts included.
+    /// Input tokens, including those read from and written to the cache.
     pub input: Option<i64>,
     pub output: Option<i64>,
     pub cache_read: Option<i64>,
@@ -69,18 +69,18 @@ pub(crate) struct Usage {
 /// One point of a counter of tokens or cost.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
-    /// Names the series: a hash over resource, name, attributes and, for a cumulative one, its start.
+    /// Identifies the series: a hash over resource, name, attributes and, if the series is cumulative, its start.
     pub key: [u8; 16],
     pub session: String,
     pub service: String,
-    /// Empty if none was named.
+    /// Empty if the point names no model.
     pub model: String,
     pub at_ns: i64,
-    /// The value counts since the series' start, and not since its last point.
+    /// The value is the sum since the start of the series, not since the last point.
     pub is_cumulative: bool,
     pub value: f64,
     pub of: Field,
-    /// The part is not included in the sender's input tokens.
+    /// The sender's input tokens do not include this part.
     pub beside_input: bool,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct Taken {
     pub duplicate: u64,
     /// Spans of ours that came back.
     pub own: u64,
-    /// Rows that the limit of their session, of the day, or of spans without a session refused.
+    /// Rows refused because of a limit: per session, per day, or for spans without a session.
     pub refused: u64,
     /// There are recent spans whose session is not known.
     pub unjoined: bool,

@@ -1,4 +1,4 @@
-//! Reads what was received: of one session, or what belongs to none.
+//! Reads received telemetry: that of one session, or all that belongs to no session.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 use super::{LOG_RECORD, join};
 use crate::store::rows::count;
 
-/// Conversations of the session whose root is `?1`, by their texts.
+/// Ids of the conversations of the session whose root is `?1`.
 const OWN: &str = "SELECT n.text FROM name n WHERE n.id = ?1
      UNION SELECT n.text FROM conversation c JOIN name n ON n.id = c.id WHERE c.root = ?1";
 
@@ -19,10 +19,11 @@ const APART: &str = "(session IS NULL OR NOT EXISTS (
      SELECT 1 FROM name n LEFT JOIN conversation c ON c.id = n.id
      JOIN session s ON s.root = coalesce(c.root, n.id) WHERE n.text = received_span.session))";
 
-/// Number of turns that are searched for the call that a span names, the latest before it first.
+/// A span may name a call. Number of turns that are searched for this call, beginning with the turn in which the span
+/// started.
 const TURNS_MAX: i64 = 3;
 
-/// What was received for a session, at most `limit` spans, the earliest first.
+/// The telemetry of a session: at most `limit` spans, the earliest first.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -65,7 +66,7 @@ pub(crate) fn of_session(
     }
 }
 
-/// What was received and belongs to no stored session, at most `limit` spans, the newest first.
+/// The telemetry that belongs to no stored session: at most `limit` spans, the newest first.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be read.
@@ -86,7 +87,7 @@ fn total(db: &Connection, clause: &str, values: impl Params) -> rusqlite::Result
         .query_row(values, |row| count(row, 0))
 }
 
-/// What a row names and nobody else needs to know.
+/// Texts of a row that serve only to find the call above it.
 struct Named {
     conversation: Option<String>,
     tool: Option<String>,
@@ -136,11 +137,11 @@ fn span(row: &Row<'_>) -> rusqlite::Result<(Received, Named)> {
     Ok((span, Named { conversation: row.get(17)?, tool: row.get(18)? }))
 }
 
-/// Finds spans of ours that received spans name.
+/// Finds the spans of hookspan that received spans name: as parent, or by the id of a tool call.
 struct Calls<'a> {
     db: &'a Connection,
     root: i64,
-    /// By the call's id, as an agent names it.
+    /// Results of earlier searches, by the call's id as the agent sends it.
     known: HashMap<String, Option<SpanId>, RandomState>,
 }
 
@@ -168,7 +169,7 @@ impl Calls<'_> {
         join::has(self.db, self.root, &id.0)
     }
 
-    /// The span of a tool call. Its id follows from the conversation, the turn and the call's id.
+    /// The span of a tool call. The span's id is derived from the conversation, the turn and the call's id.
     fn call(
         &self,
         conversation: &str,
@@ -192,7 +193,7 @@ impl Calls<'_> {
     }
 }
 
-/// What each program told, by every source.
+/// Tokens and cost by program, model and source.
 fn usage(db: &Connection, root: i64) -> rusqlite::Result<Vec<ToldUsage>> {
     let sums = "sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost)";
     let sql = format!(

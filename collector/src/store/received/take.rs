@@ -1,4 +1,4 @@
-//! Stores one request. The caller's transaction makes it complete or undone.
+//! Stores one request inside the caller's transaction, so that all of it is stored or nothing.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -15,7 +15,7 @@ const UNJOINED_MAX: u64 = 20_000;
 /// Maximum number of remembered series.
 const SERIES_MAX: i64 = 50_000;
 
-/// Stores what is new in a request and counts the rest.
+/// Stores the new items of a request, and counts the others.
 ///
 /// # Errors
 /// Returns SQLite's error if the database cannot be written.
@@ -89,10 +89,10 @@ fn add(db: &Connection, key: &str, by: u64) -> rusqlite::Result<()> {
     .map(drop)
 }
 
-/// Whose a trace is, as far as that was known before this request.
+/// The session of a trace, as far as it was known before this request.
 enum Whose {
     Ours(join::Home),
-    /// The session, and how it is known.
+    /// An earlier row of the trace has a session: the session, and the row's `joined`.
     Known(String, i64),
     Nobody,
 }
@@ -149,7 +149,7 @@ impl Room {
         })
     }
 
-    /// The counter of the limit that a span does not keep, or `None` if there is room for it.
+    /// The counter of the limit that a span would exceed. `None` if the span can be stored.
     fn refuses(
         &mut self,
         db: &Connection,
@@ -202,7 +202,7 @@ impl Room {
     }
 }
 
-/// Bytes of a span's texts, and a little for its numbers.
+/// Size of a span: the bytes of its texts, plus a constant for its numbers.
 fn size(span: &ReceivedSpan) -> u64 {
     let texts = [&span.name, &span.service, &span.scope, &span.attributes];
     let optional = [&span.message, &span.session, &span.tool, &span.directory, &span.model];
@@ -215,7 +215,7 @@ enum Stored {
     New,
     Known,
     Own,
-    /// The counter of the limit.
+    /// Refused because of a limit, with the limit's counter.
     Refused(&'static str),
 }
 
@@ -307,13 +307,13 @@ fn is_known(db: &Connection, key: &[u8; 16]) -> rusqlite::Result<bool> {
 enum Told {
     /// The first point of its series.
     New,
-    /// A further one.
+    /// A later point of a known series.
     More,
-    /// It was counted before.
+    /// A point that was counted before.
     Known,
 }
 
-/// Adds what a point tells beyond the last one of its series.
+/// Adds the increase since the last point of the series.
 fn store_point(db: &Connection, point: &Point, now_ns: i64) -> rusqlite::Result<Told> {
     let last: Option<(i64, f64)> = db
         .prepare_cached("SELECT at_ns, value FROM received_series WHERE key = ?1")?
@@ -321,8 +321,8 @@ fn store_point(db: &Connection, point: &Point, now_ns: i64) -> rusqlite::Result<
         .optional()?;
     let more = match last {
         Some((at_ns, _)) if point.at_ns <= at_ns => return Ok(Told::Known),
-        // A sum that fell was reset without a new start.
         Some((_, value)) if point.is_cumulative && point.value >= value => point.value - value,
+        // Also for a cumulative value that became smaller: the sender has reset it without a new start.
         _ => point.value,
     };
     db.prepare_cached(
@@ -349,7 +349,7 @@ fn store_point(db: &Connection, point: &Point, now_ns: i64) -> rusqlite::Result<
 }
 
 fn add_usage(db: &Connection, point: &Point, more: Usage, now_ns: i64) -> rusqlite::Result<()> {
-    // A sum stays unknown until something is added to it.
+    // A sum is NULL until a value is added to it.
     let sum = |column: &str| {
         format!(
             "{column} = CASE WHEN excluded.{column} IS NULL THEN {column}

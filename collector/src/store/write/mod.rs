@@ -255,8 +255,8 @@ impl Store {
         read_state(&self.db, key)
     }
 
-    /// Makes a checkpoint as far as readers allow. Returns true if all of the log is in the database file. Only then
-    /// may a journal segment be deleted, because the journal can replace a lost log.
+    /// Moves the write-ahead log into the database file, as far as readers allow. Returns true if all of it was moved.
+    /// Only then may a journal segment be deleted: until then, the segment can replace a log that is lost.
     ///
     /// # Errors
     /// Returns SQLite's error if the database cannot be written.

@@ -1,4 +1,4 @@
-//! What people add to sessions (stars, tags, notes), and the filters that they keep.
+//! What people add to sessions (stars, tags, notes), and the filters that they save.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ pub const TAGS_MAX: usize = 16;
 pub const TAG_CHARS: usize = 40;
 /// Maximum number of characters of a note.
 pub const NOTE_CHARS: usize = 2_000;
-/// Maximum number of filters that are kept for a page.
+/// Maximum number of saved filters of a page.
 pub const SAVED_MAX: usize = 24;
-/// Maximum number of characters of a kept filter's name, and of its query.
+/// Maximum number of characters of a saved filter's name, and of its query.
 const SAVED_CHARS: (usize, usize) = (40, 1_000);
 
-/// Marks of sessions, and kept filters. Every call is short (it runs on a thread for blocking work) and bounded by its
+/// Marks of sessions, and saved filters. Every call is short (it runs on a thread for blocking work) and bounded by its
 /// arguments.
 pub trait Marks {
     /// The marks of these sessions. A session without any is left out.
     fn marks(&self, roots: &[&str]) -> Result<HashMap<String, SessionMarks>>;
-    /// Every kept filter, by page and name.
+    /// All saved filters, sorted by page and name.
     fn saved_filters(&self) -> Result<Vec<SavedFilter>>;
 }
 
@@ -36,7 +36,8 @@ pub struct SessionMarks {
     pub note: String,
 }
 
-/// A change of a session's marks. Checked texts only: [`MarkChange::tag`], [`MarkChange::note`].
+/// A change of a session's marks. Use [`MarkChange::tag`], [`MarkChange::untag`] and [`MarkChange::note`], which check
+/// the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkChange {
     /// Gives the session a star, or takes it.
@@ -49,7 +50,7 @@ pub enum MarkChange {
     Note(String),
 }
 
-/// What a change of a session's marks came to.
+/// The result of a change of a session's marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marked {
     /// The session's marks now.
@@ -110,14 +111,14 @@ fn tag(text: &str) -> core::result::Result<String, Unfit> {
     Ok(text.to_owned())
 }
 
-/// Neither a control character nor one that hides or turns text around.
+/// Whether a character is neither a control character nor one that hides text or changes its direction.
 fn is_plain(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A page that keeps filters.
+/// A page that can save filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterPage {
     /// Sessions.
@@ -143,12 +144,12 @@ impl FilterPage {
     }
 }
 
-/// A filter that was kept by name.
+/// A filter that was saved under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedFilter {
     /// The page that it belongs to.
     pub page: FilterPage,
-    /// Its name, unique on its page whatever the case.
+    /// Its name, unique on its page. Upper and lower case are not distinguished.
     pub name: String,
     /// The query of the page's address, without a question mark.
     pub query: String,

@@ -7,7 +7,7 @@
 import { broken, Problem } from "./problem.js";
 import { bytes, hex, mac, sha256, unhex, xor } from "./proof.js";
 
-/** Admits other pages of this browser. Worthless once the collector has stopped. */
+/** Name of the stored credential that admits other pages of this browser until the collector stops. */
 const STORED = "hookspan-page";
 
 /** @typedef {{ id: string, secret: Uint8Array }} Credential */

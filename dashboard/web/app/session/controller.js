@@ -161,7 +161,7 @@ export class SessionController {
   /** @param {StreamEvent} event @param {any} data */
   event(event, data) {
     if (event === "resync") this.loader.whole();
-    // A notice has neither marks nor cost.
+    // An event of a session has neither marks nor cost, so these keep their old values.
     const { session } = this.store.value;
     if (event === "session" && data.id === this.id && session) this.store.set({ session: { ...session, ...data } });
     if (event === "spans" && data.session === this.id) this.loader.soon();

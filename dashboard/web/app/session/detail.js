@@ -114,7 +114,7 @@ function Path({ path, onGo }) {
     <button type="button" class="link" onClick=${() => onGo(step.row)}>${visible(step.label)}</button><span aria-hidden="true"> › </span>`)}</nav>`;
 }
 
-/** What can be done with a value by which rows are filtered. @param {string} name @param {string} value @param {DetailProps["filter"]} filter @returns {Act[]} */
+/** The actions for a value by which rows can be filtered. @param {string} name @param {string} value @param {DetailProps["filter"]} filter @returns {Act[]} */
 function rowsWith(name, value, filter) {
   if (/\s/.test(value)) return [];
   return [["only this", "=", () => filter(`${name}:${value}`)], ["without", "-", () => filter(`-${name}:${value}`)]];

@@ -1,4 +1,4 @@
-// Stays at the row that runs, until the user scrolls or chooses another row.
+// Follows the running row until the user scrolls or chooses another row.
 /** @import { Trace } from "../../types/trace" */
 /** @import { SessionController } from "./controller.js" */
 
@@ -13,7 +13,7 @@ export class Following {
   /** @param {SessionController} controller @param {HTMLElement} host of the waterfall */
   constructor(controller, host) {
     this.controller = controller;
-    /** Whether the row is being chosen here, and not by the user. */
+    /** Whether this class chooses the row at this moment, and not the user. */
     this.leads = false;
     for (const event of ["wheel", "touchmove"]) host.addEventListener(event, () => this.end(), { passive: true });
   }

@@ -5,7 +5,7 @@ import { duration } from "../format/quantity.js";
 import { date } from "../format/time.js";
 import { visible } from "../format/text.js";
 
-/** Words that are about a session. */
+/** Filter words that select by the session of a row. */
 export const OF_SESSION = ["branch", "outcome", "tag", "starred"];
 /** The words of `docs/figures.md`, as parameters. */
 export const WORDS = ["tool", "kind", "model", "project", "status", ...OF_SESSION, "from_us", "to_us"];

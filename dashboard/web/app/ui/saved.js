@@ -1,4 +1,4 @@
-// Filters of a list that were kept by name, as chips. The collector keeps them, so any browser has them.
+// Saved filters of a list, as chips. The collector stores them, so every browser shows them.
 /** @import { Go } from "../../types/app" */
 import { visible } from "../format/text.js";
 import { post } from "../net/api.js";
@@ -6,7 +6,7 @@ import { html, useState } from "./html.js";
 import { notify } from "./notify.js";
 import { useAnswer } from "./use-answer.js";
 
-/** Queries are equal if they have the same parameters in any order. @param {URLSearchParams} params */
+/** The query as a text, which does not depend on the order of parameters. @param {URLSearchParams} params */
 function text(params) {
   const all = new URLSearchParams(params);
   all.delete("cursor");

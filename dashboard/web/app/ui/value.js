@@ -1,4 +1,4 @@
-// A value with what can be done with it: show only rows with it, show the others, look for it, copy it.
+// A value with a menu: show only rows with this value, show only the others, search for the value, copy it.
 /** @import { Children } from "../../types/app" */
 import { visible } from "../format/text.js";
 import { enc } from "../net/api.js";

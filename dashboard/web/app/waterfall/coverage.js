@@ -25,7 +25,8 @@ export function coverage(trace, scale, columns, now) {
   /** @param {number} lane @param {number} from @param {number} to */
   const add = (lane, from, to) => {
     const x0 = Math.max(0, toX(scale, from));
-    // A call of a millisecond is visible, and thousands of them are still less than a busy column.
+    // At least a small part of a column, so that a very short call is visible. Thousands of such calls still count less
+    // than one column that is busy all the time.
     const x1 = Math.min(columns, Math.max(toX(scale, to), x0 + 1e-4));
     const last = Math.min(columns - 1, Math.floor(x1));
     for (let x = Math.floor(x0); x <= last; x += 1) lanes[lane][x] += Math.min(x + 1, x1) - Math.max(x, x0);
