@@ -68,7 +68,7 @@ impl Receiver {
     }
 
     /// The address of a receiver on this machine that is not a loopback address: the machine's own name if it leads
-    /// here, else `::ffff:127.0.0.1`. An address that [`host`] put off loopback is returned unchanged.
+    /// here, else `::ffff:127.0.0.1`. An address that `host` put off loopback is returned unchanged.
     #[must_use]
     pub fn off_loopback(address: &str) -> String {
         if !address.contains("//127.0.0.1:") {

@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(keep(" mine ", "?q=a%20b").unwrap().query, "q=a%20b");
         for (name, query) in [
             ("", "q=a"),
-            ("x\n", "q=a"),
+            ("x\ny", "q=a"),
             ("x", ""),
             ("x", "q=a b"),
             ("x", "q=<"),
