@@ -74,17 +74,17 @@ async fn partial_success_is_read_in_every_spelling() {
 async fn a_server_that_takes_leave_and_comes_back_gets_everything() {
     for protocol in ["grpc", HTTP] {
         let world = World::with_spans(5);
-        let (first, stop) = Sink::stoppable(0).await;
+        let (first, stop, served) = Sink::stoppable(0).await;
         let _exporters = world.export(vec![destination(&first, protocol, "")]);
         world.drained().await;
         stop.send(()).unwrap();
         let port = first.port;
-        let gone = || std::net::TcpStream::connect(("127.0.0.1", port)).is_err();
-        eventually(gone, || "it still listens".to_owned()).await;
+        // A connection that is still open would take the next spans.
+        served.await.unwrap();
         world.settle(5);
         let row = || world.row("test");
         eventually(|| row().state == "retry", || format!("{protocol}: {:?}", row())).await;
-        let (second, _stop) = Sink::stoppable(port).await;
+        let (second, _stop, _) = Sink::stoppable(port).await;
         world.drained().await;
         assert_eq!(second.taken(), world.all()[5..], "{protocol}");
         assert_eq!((row().delivered, row().lost.len()), (10, 0), "{protocol}");

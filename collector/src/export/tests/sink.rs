@@ -109,17 +109,19 @@ impl Sink {
     }
 
     /// A sink at `port` (0: any) that says yes until the sender is used. Then it takes leave of open connections
-    /// (GOAWAY over HTTP/2) and stops listening.
-    pub(super) async fn stoppable(port: u16) -> (Self, tokio::sync::oneshot::Sender<()>) {
+    /// (GOAWAY over HTTP/2) and stops listening. The task ends when the last connection is closed.
+    pub(super) async fn stoppable(
+        port: u16,
+    ) -> (Self, tokio::sync::oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (inner, router) = Self::router(&[], |_| Answer::Ok);
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let leave = async { drop(stopped.await) };
-        tokio::spawn(
-            async move { axum::serve(listener, router).with_graceful_shutdown(leave).await },
-        );
-        (Self { port, inner }, stop)
+        let served = tokio::spawn(async move {
+            axum::serve(listener, router).with_graceful_shutdown(leave).await.unwrap();
+        });
+        (Self { port, inner }, stop, served)
     }
 
     /// A sink behind TLS that accepts everything.
