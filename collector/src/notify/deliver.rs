@@ -220,7 +220,7 @@ mod tests {
     fn a_command_gets_its_words_and_the_object_and_no_shell() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
-        let script = format!("printf '%s|' \"$@\" >{0}; cat >>{0}", out.display());
+        let script = format!("printf '%s|' \"$@\" >\"{0}\"; cat >>\"{0}\"", out.display());
         let argv = format!("argv = ['sh', '-c', '''{script}''', 'x', '$(id)', 'a b']");
         deliver(&format!("[command]\n{argv}"), &notice(), Way::Command).unwrap();
         let got = std::fs::read_to_string(&out).unwrap();
