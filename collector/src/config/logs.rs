@@ -7,7 +7,7 @@ use super::Environment;
 use super::destination::{Destination, DestinationForm, Signal, other_endpoint};
 use super::mistake::{Mistake, Why};
 
-/// Suffix of the name of a destination that gets log records. No configured name contains a colon.
+/// Added to a destination's name for its log records. Configured names contain no colon, so the result is unique.
 const SUFFIX: &str = ":logs";
 
 impl DestinationForm {

@@ -53,7 +53,7 @@ impl Worker {
                     }
                 }
                 Err(error) => {
-                    // Otherwise the runtime is shutting down, and the answer stays `None`.
+                    // A task that did not panic was cancelled: the runtime shuts down. Its answer stays `None`.
                     if let Ok(panic) = error.try_into_panic() {
                         std::panic::resume_unwind(panic);
                     }

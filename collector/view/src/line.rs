@@ -63,8 +63,8 @@ pub mod flag {
     pub const INFERRED_START: u8 = 1;
     /// The end is inferred.
     pub const INFERRED_END: u8 = 2;
-    /// Attributes were cut, or, of a turn, hooks were left out because its session reached a limit: its figures are too
-    /// low.
+    /// Attributes of the span were cut. A turn has this flag also if its session reached a limit: some of its hooks
+    /// were dropped, so its figures are too low.
     pub const TRUNCATED: u8 = 4;
     /// There is content to fetch.
     pub const PAYLOAD: u8 = 8;

@@ -1,4 +1,4 @@
-//! Makes the answers of the tools: answers of the API, limited to the project, redacted, and limited in size.
+//! Makes the answers of the MCP tools from the API's answers: one project only, redacted, and limited in size.
 
 use std::path::PathBuf;
 

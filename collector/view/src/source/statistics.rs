@@ -9,7 +9,8 @@ use crate::source::spans::LineFilter;
 /// Maximum number of spans or turns that are counted one by one for an answer. It limits how long a page can take.
 pub const COUNTED_MAX: usize = 100_000;
 
-/// Maximum number of spans that are counted one by one beside sums of whole days.
+/// Maximum number of spans that are read one by one for the part of a day at either end of a period. Whole days have
+/// maintained sums.
 pub const EDGES_MAX: usize = 10_000;
 
 /// Sums and distributions over many turns and spans. Every call is short (it runs on a thread for blocking work) and
